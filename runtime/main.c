@@ -1,0 +1,76 @@
+/* `quarry VERB ...`: finds the verb's function, or starts the sibling program `quarry-VERB`, as git does. */
+#include "cmd.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef QUARRY_VERSION
+#define QUARRY_VERSION "0"
+#endif
+
+static const struct verb {
+    const char *name;
+    int (*run)(int, char **);
+    const char *what;
+} verbs[] = {
+    { "run", cmd_run, "answer a prompt" },
+    { "show", cmd_show, "what is in a model file, and the memory it needs" },
+    { "eval", cmd_eval, "perplexity, logits, divergence from a reference" },
+    { "bench", cmd_bench, "prefill and decode speed at depths" },
+};
+
+static void usage(FILE *f)
+{
+    fprintf(f, "usage: quarry VERB [options]\n\n");
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) fprintf(f, "  %-8s %s\n", verbs[i].name, verbs[i].what);
+    fprintf(f, "\n`quarry VERB --help` tells more. Other verbs start the program quarry-VERB.\n");
+}
+
+/* Starts DIR_OF_THIS_PROGRAM/quarry-VERB, or else quarry-VERB on the PATH. Returns only when there is none. */
+static void start_sibling(char **argv)
+{
+    char self[PATH_MAX], path[PATH_MAX + 280];
+    char name[280];
+    snprintf(name, sizeof name, "quarry-%.256s", argv[0]);
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n > 0) {
+        self[n] = 0;
+        char *slash = strrchr(self, '/');
+        if (slash) *slash = 0;
+        snprintf(path, sizeof path, "%s/%s", self, name);
+        execv(path, argv);
+    }
+    execvp(name, argv);
+}
+
+/* A verb is a word: nothing that could name a file elsewhere. */
+static int is_word(const char *s)
+{
+    return *s && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") == strlen(s) && *s != '-' && strlen(s) < 64;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        usage(stderr);
+        return 2;
+    }
+    const char *verb = argv[1];
+    if (!strcmp(verb, "--version")) {
+        printf("quarry %s\n", QUARRY_VERSION);
+        return 0;
+    }
+    if (!strcmp(verb, "--help") || !strcmp(verb, "-h") || !strcmp(verb, "help")) {
+        usage(stdout);
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        if (!strcmp(verb, verbs[i].name)) return verbs[i].run(argc - 1, argv + 1);
+    if (is_word(verb)) start_sibling(argv + 1);
+    fprintf(stderr, "quarry: no verb '%.64s', and no program quarry-%.64s beside this one or on the PATH\n", verb, verb);
+    usage(stderr);
+    return 2;
+}
