@@ -1,0 +1,54 @@
+/* What an op's ref.c offers to the tests and to the tuner: a case (buffers filled from a seed, for one shape), the truth on it.
+ *
+ * `make` fills the op's argument struct and takes every buffer from ref_buf, which puts canaries around it and remembers its role; two
+ * calls with one seed give equal cases. `run` computes the outputs of the case in plain scalar C with double accumulation, reading
+ * only what the op may read. A checker makes two cases, runs the truth on one and the candidate on the other, and compares every
+ * OUT and INOUT buffer within its tolerance. Outputs start as NaN (0xFF bytes).
+ */
+#ifndef REF_H
+#define REF_H
+
+#include "runtime/kernel.h"
+#include "runtime/shape.h"
+#include <stddef.h>
+
+enum ref_role { REF_IN, REF_OUT, REF_INOUT, REF_WORK };
+enum ref_elem { REF_F32, REF_F16, REF_I32, REF_I8, REF_BYTES };
+
+struct ref_case;
+/* A buffer of `count` elements, 64-byte aligned, canaries on both sides. tol: largest |got - want| accepted, relative to the largest
+ * |want| of the buffer (ints: absolute). Aborts only on exhausted memory (tests and tuner workers are allowed to). */
+void *ref_buf(struct ref_case *c, const char *name, enum ref_role role, enum ref_elem elem, size_t count, double tol);
+
+/* The sizes of one trial: rows in the step, spread over `seqs` sequences with `past` KV tokens each before the step.
+ * parts: team size the candidate will run with (scratch is sized by it). */
+struct ref_size {
+    int rows, seqs, past, parts;
+};
+
+struct op_ref {
+    const char *op;
+    size_t args_bytes;
+    int (*make)(struct ref_case *c, void *args, const struct q_shape *s, const struct ref_size *size, unsigned long long seed);
+    void (*run)(const void *args, const struct q_shape *s);
+};
+
+/* Helpers shared by the refs (templates/ref.c). */
+unsigned long long ref_next(unsigned long long *seed);             /* splitmix64 */
+double ref_uniform(unsigned long long *seed, double lo, double hi);
+double ref_normal(unsigned long long *seed);
+void ref_fill_f32(f32 *p, size_t n, unsigned long long *seed, double scale);      /* normal(0, scale) */
+f32 ref_half_to_f32(u16 h);
+u16 ref_f32_to_half(f32 x);
+/* A step of `size`: sequences of uneven row counts, pages handed out in shuffled order, one or two segments a sequence (load -1 for
+ * some new sequences, copy slots for some), every buffer taken through ref_buf as REF_IN. n_embd: width of embd rows (0: none).
+ * *slots: how many state slots exist, *pages: how many KV pages exist. */
+struct step *ref_step(struct ref_case *c, const struct ref_size *size, int n_embd, int vocab, int *slots, int *pages,
+                      unsigned long long *seed);
+/* Fills quantised activations as kernel.h defines them. */
+struct act_q8 ref_act_q8(struct ref_case *c, int rows, int k, unsigned long long *seed);
+
+/* Every op's ref, by name; NULL if unknown. */
+const struct op_ref *ref_find(const char *op);
+
+#endif
