@@ -1,0 +1,26 @@
+/* A card: a device class, what the silicon is, never its serial. For a CPU: vendor, family, model, instruction paths, caches and the
+ * threads used. The key is text, so that it can be handed to a child, stored in a record and written by hand:
+ *   "cpu:amd-25-17,isa=avx512vnni+avx2+sse42+scalar,l1=32,l2=1024,l3=32768,t=2"   (KiB; avxvnni where present)
+ */
+#ifndef Q_CARD_H
+#define Q_CARD_H
+
+#include "err.h"
+
+enum q_isa { Q_ISA_SCALAR = 1, Q_ISA_SSE42 = 2, Q_ISA_AVX2 = 4, Q_ISA_AVXVNNI = 8, Q_ISA_AVX512VNNI = 16 };
+
+struct q_card {
+    char key[192];
+    char vendor[16];         /* amd intel other */
+    int family, model;
+    unsigned isa;            /* set of enum q_isa; AVX2 means AVX2 + FMA + F16C, AVX512VNNI means F, BW, DQ, VL, VNNI and the OS saves zmm */
+    int l1_kib, l2_kib, l3_kib;
+    int threads;
+};
+
+/* This machine's CPU as the program may use it (cpuid and xgetbv, so an emulator's answer counts). threads <= 0: all allowed CPUs. */
+int card_detect_cpu(struct q_card *c, int threads, struct q_err *e);
+/* A key as above, or a short form "cpu:avx2" (that path and those below it, generic caches). */
+int card_parse(struct q_card *c, const char *key, struct q_err *e);
+
+#endif
