@@ -1,0 +1,48 @@
+/* The shape text of every op, printed in the order of its space (the comment on top of templates/OP/args.h names it).
+ *
+ * forward.c, which calls kernels, and kset_problems, which lists them, both print shapes here, so they cannot differ. Pure text: no
+ * look-up, no failure. A shape fits a Q_SHAPE_TEXT buffer for any checked config.
+ */
+#ifndef Q_KSET_SHAPES_H
+#define Q_KSET_SHAPES_H
+
+#include "kset.h"
+#include "model.h"
+#include <stddef.h>
+
+enum { Q_SHAPE_TEXT = 224 };
+
+/* Which activations a norm (or swiglu) has to write for the matrices that read it: a set, "out=" in a shape. */
+enum { Q_OUT_F32 = 1, Q_OUT_Q8 = 2 };
+
+/* The activations that weight `w` meets: its format's own, fp32 under numerics `reference`. */
+enum q_act kset_act(const struct q_tensor *w, enum q_numerics numerics);
+/* What the readers of a layer's attn_norm (wq wk wv, or qkv z alpha beta), of its ffn_norm (gate up), of its ffn_down's input and of the
+ * output norm (head) need: sets of Q_OUT_*. */
+unsigned kset_out_attn_norm(const struct q_layer *l, enum q_numerics numerics);
+unsigned kset_out_ffn_norm(const struct q_layer *l, enum q_numerics numerics);
+unsigned kset_out_swiglu(const struct q_layer *l, enum q_numerics numerics);
+unsigned kset_out_head(const struct q_model *m, enum q_numerics numerics);
+
+/* dst holds `cap` bytes, Q_SHAPE_TEXT are enough. */
+void shape_layout(char *dst, size_t cap, const char *type, long n, long k);
+void shape_embed(char *dst, size_t cap, const struct q_tensor *embd, const char *layout);          /* embd: [vocab][n_embd] */
+void shape_rmsnorm(char *dst, size_t cap, long n, unsigned out);
+/* matvec and matmul. add: the product is added to y (wo, ssm_out, ffn_down). */
+void shape_matmul(char *dst, size_t cap, const struct q_tensor *w, enum q_act act, const char *layout, int add);
+void shape_quantize(char *dst, size_t cap, long n);
+void shape_rope_table(char *dst, size_t cap, const struct q_config *c);
+void shape_qk_rope(char *dst, size_t cap, const struct q_config *c);
+void shape_kv_append(char *dst, size_t cap, const struct q_config *c, const char *fk, const char *fv);
+void shape_attn(char *dst, size_t cap, const struct q_config *c, const char *fk, const char *fv);  /* attn_prefill and attn_decode */
+void shape_conv_silu(char *dst, size_t cap, const struct q_config *c);
+void shape_gdn_prep(char *dst, size_t cap, const struct q_config *c);
+void shape_gdn(char *dst, size_t cap, const struct q_config *c);                                   /* gdn_step and gdn_chunk */
+void shape_gated_norm(char *dst, size_t cap, const struct q_config *c);
+void shape_swiglu(char *dst, size_t cap, long n, unsigned out);
+void shape_topk(char *dst, size_t cap, long vocab);                                                /* k = Q_TOPK */
+void shape_sample(char *dst, size_t cap, long vocab);
+
+enum { Q_TOPK = 16 };   /* how many logprobs a row can be asked for */
+
+#endif
