@@ -1,0 +1,100 @@
+/* The table of weight layouts: for each, which matrices fit, how large it is, how file rows are packed, how a row is read back.
+ *
+ * A group of r16 is contiguous: 16 rows by all of k, one 544-byte cell a block of 32, so that a kernel whose lanes are rows reads
+ * the matrix as one stream. Cell: [16] half scales, then [8][16][4] int8: word q of row r holds elements 4q..4q+3 of the block.
+ */
+#include "layout.h"
+
+#include <string.h>
+
+enum { GROUP = 16, WORDS = 8, BLOCK = 32, FILE_BLOCK = 34, CELL = GROUP * FILE_BLOCK, CELL_WORDS = GROUP * 2 };
+
+static int rows_fits(const struct q_format *f, int64_t n, int64_t k)
+{
+    return n > 0 && k > 0 && k % f->block == 0;
+}
+
+static int64_t rows_bytes(const struct q_format *f, int64_t n, int64_t k)
+{
+    return n * q_row_bytes(f, k);
+}
+
+static void rows_row(const struct q_format *f, float *dst, const void *w, int64_t n, int64_t k, int64_t row)
+{
+    f->dequantise(dst, (const char *)w + row * q_row_bytes(f, k), k);
+}
+
+static int r16_fits(const struct q_format *f, int64_t n, int64_t k)
+{
+    return f->type == Q_TYPE_Q8_0 && n > 0 && n % GROUP == 0 && k > 0 && k % BLOCK == 0;
+}
+
+/* One file block of one row into lane r of a cell. flip: 0, or 0x80 in every byte. */
+static inline void pack_block(unsigned char *cell, const unsigned char *block, int r, uint32_t flip)
+{
+    uint32_t word[WORDS];
+    memcpy(word, block + 2, sizeof word);
+    memcpy(cell + 2 * r, block, 2);
+    for (int q = 0; q < WORDS; q++) {
+        word[q] ^= flip;
+        memcpy(cell + CELL_WORDS + (q * GROUP + r) * 4, &word[q], 4);
+    }
+}
+
+static void pack_cells(void *dst, const void *src, int64_t k, int64_t row0, int64_t row1, uint32_t flip)
+{
+    int64_t blocks = k / BLOCK, row_bytes = blocks * FILE_BLOCK;
+    for (int64_t row = row0; row < row1; row += GROUP) {
+        unsigned char *cell = (unsigned char *)dst + row * row_bytes;
+        const unsigned char *from = (const unsigned char *)src + row * row_bytes;
+        for (int64_t b = 0; b < blocks; b++, cell += CELL, from += FILE_BLOCK)
+            for (int r = 0; r < GROUP; r++) pack_block(cell, from + r * row_bytes, r, flip);
+    }
+}
+
+static void r16_pack(const struct q_format *f, void *dst, const void *src, int64_t n, int64_t k, int64_t row0, int64_t row1)
+{
+    pack_cells(dst, src, k, row0, row1, 0);
+}
+
+static void r16u_pack(const struct q_format *f, void *dst, const void *src, int64_t n, int64_t k, int64_t row0, int64_t row1)
+{
+    pack_cells(dst, src, k, row0, row1, 0x80808080u);
+}
+
+static void cells_row(float *dst, const void *w, int64_t k, int64_t row, unsigned flip)
+{
+    int64_t blocks = k / BLOCK;
+    int r = (int)(row % GROUP);
+    const unsigned char *cell = (const unsigned char *)w + row / GROUP * blocks * CELL;
+    for (int64_t b = 0; b < blocks; b++, cell += CELL, dst += BLOCK) {
+        uint16_t half;
+        memcpy(&half, cell + 2 * r, 2);
+        float d = q_half_to_float(half);
+        for (int i = 0; i < BLOCK; i++)
+            dst[i] = d * (float)(int8_t)(cell[CELL_WORDS + (i / 4 * GROUP + r) * 4 + i % 4] ^ flip);
+    }
+}
+
+static void r16_row(const struct q_format *f, float *dst, const void *w, int64_t n, int64_t k, int64_t row)
+{
+    cells_row(dst, w, k, row, 0);
+}
+
+static void r16u_row(const struct q_format *f, float *dst, const void *w, int64_t n, int64_t k, int64_t row)
+{
+    cells_row(dst, w, k, row, 0x80);
+}
+
+static const struct q_layout layouts[] = {
+    { "rows", rows_fits, rows_bytes, NULL, rows_row },
+    { "r16", r16_fits, rows_bytes, r16_pack, r16_row },
+    { "r16u", r16_fits, rows_bytes, r16u_pack, r16u_row },
+};
+
+const struct q_layout *q_layout_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++)
+        if (!strcmp(layouts[i].name, name)) return &layouts[i];
+    return NULL;
+}
