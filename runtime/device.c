@@ -1,0 +1,26 @@
+#include "device.h"
+#include <stdlib.h>
+#include <string.h>
+
+int list_push(struct q_list *l, q_kernel_fn fn, const char *op, const void *args, size_t bytes, struct q_err *e)
+{
+    if (l->n == l->cap) {
+        int cap = l->cap ? l->cap * 2 : 64;
+        struct q_launch *p = realloc(l->launch, (size_t)cap * sizeof *p);
+        if (!p) return q_fail(e, Q_EMEM, "no memory for a launch list of %d kernels", cap);
+        l->launch = p;
+        l->cap = cap;
+    }
+    void *copy = malloc(bytes);
+    if (!copy) return q_fail(e, Q_EMEM, "no memory for the arguments of %s", op);
+    memcpy(copy, args, bytes);
+    l->launch[l->n++] = (struct q_launch){fn, copy, op};
+    return Q_OK;
+}
+
+void list_free(struct q_list *l)
+{
+    for (int i = 0; i < l->n; i++) free((void *)l->launch[i].args);
+    free(l->launch);
+    memset(l, 0, sizeof *l);
+}

@@ -1,0 +1,115 @@
+/* The CPU as a device: memory is the heap, a launch list is walked by all members of a team with a barrier after each kernel. */
+#define _GNU_SOURCE
+#include "device.h"
+#include "team.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum { MAX_PENDING = 16 };
+
+struct pending {
+    const struct q_list *list;
+    double *trace;
+};
+
+struct cpu {
+    struct q_device device;    /* first */
+    struct q_team *team;
+    struct pending pending[MAX_PENDING];   /* submitted, not yet waited for */
+    int n_pending;
+};
+
+static double now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+/* Large blocks are mapped: zero pages cost nothing until touched. The size lies in a header of one cache line. */
+static void *cpu_alloc(struct q_device *d, size_t bytes, struct q_err *e)
+{
+    size_t whole = bytes + 64;
+    char *p = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (whole < bytes || p == MAP_FAILED) {
+        q_fail(e, Q_EMEM, "the system refused %.1f MiB of memory", (double)bytes / 1048576);
+        return NULL;
+    }
+    *(size_t *)p = whole;
+    return p + 64;
+}
+
+static void cpu_release(struct q_device *d, void *p)
+{
+    if (p) munmap((char *)p - 64, *(size_t *)((char *)p - 64));
+}
+
+static int cpu_move(struct q_device *d, void *dst, const void *src, size_t bytes, struct q_err *e)
+{
+    int rc = d->ops->wait(d, e);
+    if (!rc && bytes) memmove(dst, src, bytes);
+    return rc;
+}
+
+static void run_pending(void *arg, struct team *t)
+{
+    struct cpu *c = arg;
+    for (int j = 0; j < c->n_pending; j++) {
+        const struct q_list *l = c->pending[j].list;
+        double *trace = t->part == 0 ? c->pending[j].trace : NULL;
+        for (int i = 0; i < l->n; i++) {
+            double t0 = trace ? now_us() : 0;
+            l->launch[i].fn(l->launch[i].args, t);
+            team_wait(t);
+            if (trace) trace[i] += now_us() - t0;
+        }
+    }
+}
+
+/* Lists wait for `wait`, which lends the caller's thread as member 0. */
+static int cpu_submit(struct q_device *d, const struct q_list *list, double *trace, struct q_err *e)
+{
+    struct cpu *c = (struct cpu *)d;
+    if (c->n_pending == MAX_PENDING && d->ops->wait(d, e)) return e ? e->code : Q_EINTERNAL;
+    c->pending[c->n_pending++] = (struct pending){list, trace};
+    return Q_OK;
+}
+
+static int cpu_wait(struct q_device *d, struct q_err *e)
+{
+    struct cpu *c = (struct cpu *)d;
+    if (!c->n_pending) return Q_OK;
+    team_start(c->team, run_pending, c);
+    team_finish(c->team);
+    c->n_pending = 0;
+    return Q_OK;
+}
+
+static void cpu_close(struct q_device *d)
+{
+    struct cpu *c = (struct cpu *)d;
+    team_close(c->team);
+    free(c);
+}
+
+static const struct q_device_ops cpu_ops = {"cpu",    cpu_alloc,  cpu_release, cpu_move, cpu_move,
+                                            cpu_move, cpu_submit, cpu_wait,    cpu_close};
+
+int device_cpu_open(struct q_device **out, int threads, struct q_err *e)
+{
+    struct cpu *c = calloc(1, sizeof *c);
+    if (!c) return q_fail(e, Q_EMEM, "no memory for a device");
+    c->device.ops = &cpu_ops;
+    c->device.host_memory = 1;
+    int rc = card_detect_cpu(&c->device.card, threads, e);
+    if (!rc) rc = team_open(&c->team, c->device.card.threads, e);
+    if (rc) {
+        free(c);
+        return rc;
+    }
+    c->device.parts = c->device.card.threads;
+    *out = &c->device;
+    return Q_OK;
+}

@@ -1,0 +1,125 @@
+/* quarry's one public page: open a model, keep sequences, run steps.
+ *
+ * An engine is one model on its devices: weights, kernels, KV pages, state slots and scratch, all taken when it opens, from a
+ * plan it prints. A sequence is one timeline of tokens. A step is one pass of the model over rows: prompt chunks, generated
+ * tokens, drafts and images are all rows. Nothing here compiles, and nothing on the token path allocates.
+ *
+ * One thread at a time uses an engine; several engines may live in one process. Every call returns 0 or an error code with one
+ * line in *e. After an error from q_step_submit nothing has changed.
+ */
+#ifndef Q_ENGINE_H
+#define Q_ENGINE_H
+
+#include "err.h"
+#include "kset.h"
+#include "sampler.h"
+#include "tokenizer.h"
+#include <stddef.h>
+
+struct q_engine;
+struct q_seq;        /* a timeline: KV pages and a live state slot */
+struct q_snap;       /* a copy of a sequence at one length: a state slot and references to pages */
+
+struct q_engine_opts {
+    const char *model;                  /* a GGUF file, or: */
+    const char *preset, *preset_type;   /* synthetic weights of a named shape; type "q8_0" */
+    const struct q_config *config;      /* or of this shape (tests) */
+    int threads;                        /* <= 0: all CPUs allowed */
+    int ctx;                            /* KV tokens a sequence may hold; 0: 4096, at most what the model was trained for */
+    int max_seqs;                       /* 0: 1 */
+    int max_snaps;                      /* snapshots that may exist at once; 0: none */
+    int max_rows;                       /* rows a step; 0: 512 */
+    int max_out;                        /* rows a step whose logits are wanted; 0: max_seqs */
+    enum q_numerics numerics;
+    const char *kv_k, *kv_v;            /* "f16" (default) or "f32"; numerics reference: f32 */
+    const char *tunes;                  /* --tunes DIR */
+    const char *program_dir;            /* where quarry-tune lies */
+    void (*say)(void *arg, const char *line);   /* facts and progress; may be NULL */
+    void *say_arg;
+};
+
+int q_engine_open(struct q_engine **en, const struct q_engine_opts *o, struct q_err *e);
+void q_engine_close(struct q_engine *en);
+
+struct q_model;
+const struct q_model *q_engine_model(const struct q_engine *en);
+/* NULL for a preset. */
+struct tokenizer *q_engine_tokenizer(const struct q_engine *en);
+int q_engine_ctx(const struct q_engine *en);
+int q_engine_max_rows(const struct q_engine *en);
+int q_engine_max_out(const struct q_engine *en);
+int q_engine_threads(const struct q_engine *en);
+/* Id of the numerics in use: kernel set and mode, for logs and system_fingerprint. */
+const char *q_engine_numerics_id(const struct q_engine *en);
+
+int q_seq_open(struct q_engine *en, struct q_seq **s, struct q_err *e);
+void q_seq_close(struct q_seq *s);
+/* Tokens (KV entries) in the sequence. */
+int q_seq_length(const struct q_seq *s);
+/* Back to length 0. */
+void q_seq_clear(struct q_seq *s);
+
+/* Copies the sequence's state; its pages are shared and copied when somebody writes to them. Q_ELIMIT when no slot is left. */
+int q_seq_snapshot(struct q_seq *s, struct q_snap **snap, struct q_err *e);
+/* Makes `s` what the snapshot is, whatever it was. The snapshot stays. */
+int q_seq_restore(struct q_seq *s, const struct q_snap *snap, struct q_err *e);
+int q_snap_length(const struct q_snap *snap);
+void q_snap_close(struct q_snap *snap);
+/* bench: pretends that the sequence holds n tokens, whatever lies in its pages. */
+int q_seq_pretend(struct q_seq *s, int n, struct q_err *e);
+
+enum q_want {
+    Q_WANT_ID = 1,        /* a sampled id */
+    Q_WANT_LOGITS = 2,    /* all logits */
+    Q_WANT_TOP = 4        /* the Q_TOP largest, and logsumexp */
+};
+enum { Q_TOP = 16 };
+
+/* One row. Rows of a sequence are contiguous and in order in the step's list. */
+struct q_row {
+    struct q_seq *seq;
+    int token;                       /* an id, or -1 with `embd` */
+    const float *embd;               /* [n_embd] */
+    int pos[3];                      /* rope positions t, h, w; pos[0] < 0: the row's KV index for all three */
+    int parent;                      /* row of this step it follows; < 0: the one before it (the only kind this version runs) */
+    unsigned want;                   /* enum q_want */
+    const struct q_sampling *sampling;   /* with Q_WANT_ID; NULL: greedy */
+};
+
+/* After row `row` of the step the sequence is also kept in *snap (delta-net chunks are cut there). */
+struct q_keep {
+    int row;
+    struct q_snap **snap;
+};
+
+struct q_step {
+    const struct q_row *rows;
+    int n_rows;
+    const struct q_keep *keeps;      /* ascending rows */
+    int n_keeps;
+    const int *taps;                 /* layers after which all residual rows are copied out */
+    int n_taps;
+    float *tap_out;                  /* host, [n_taps][n_rows][n_embd], filled by q_step_wait */
+    float *hidden_out;               /* host or NULL: rows after the output norm, [wanted rows][n_embd] */
+};
+
+typedef unsigned long long q_ticket;
+int q_step_submit(struct q_engine *en, const struct q_step *step, q_ticket *t, struct q_err *e);
+
+/* Valid until the next submit. Arrays have one entry a wanted row, in order. */
+struct q_result {
+    int n_out;
+    const int *row;                  /* index in the step's rows */
+    const int *id;                   /* Q_WANT_ID, else -1 */
+    const float *logprob;
+    const float *logits;             /* [n_out][n_vocab] when any row wanted logits, else NULL */
+    const int *top_id;               /* [n_out][Q_TOP] when any row wanted them */
+    const float *top_value, *lse;    /* [n_out][Q_TOP], [n_out] */
+};
+int q_step_wait(struct q_engine *en, q_ticket t, struct q_result *r, struct q_err *e);
+
+/* Rows [0, n) of `ids` appended in steps of at most `chunk` (0: max_rows); the last row wants `want`. */
+int q_prefill(struct q_engine *en, struct q_seq *s, const int *ids, int n, int chunk, unsigned want, const struct q_sampling *sampling,
+              struct q_result *r, struct q_err *e);
+
+#endif
