@@ -1,0 +1,43 @@
+/* The model as lists of launches: one function a layer kind, no arithmetic.
+ *
+ * A forward covers layers [a, b) of a model on one device: hidden rows in scratch.x to hidden rows in scratch.x. The embedding and the
+ * head are its ends, in lists of their own. Each list exists in two forms, for few rows (matvec, recurrent step, decode attention)
+ * and for many (matmul, chunks, prefill attention); both read their row counts from the step in device memory.
+ */
+#ifndef Q_FORWARD_H
+#define Q_FORWARD_H
+
+#include "kv.h"
+#include "scratch.h"
+#include "weights.h"
+
+enum { Q_FEW_ROWS = 8 };
+
+/* What the lists are made of; all borrowed, and alive as long as the forward. */
+struct q_parts {
+    const struct q_model *model;
+    const struct kset *kernels;
+    const struct q_weights *weights;
+    const struct q_kv *kv;
+    const struct q_states *states;
+    const struct q_scratch *scratch;
+    const struct step *step;       /* device memory */
+    enum q_numerics numerics;
+    const char *kv_k, *kv_v;
+};
+
+enum q_form { Q_FEW, Q_MANY };
+
+struct q_forward {
+    int a, b;                      /* layers */
+    struct q_list embed;           /* token ids to scratch.x, and the rope table */
+    struct q_list layers[2];       /* by enum q_form */
+    int *end[2];                   /* owned: [b - a] launches up to and with each layer */
+    struct q_list head[2];         /* wanted rows: output norm, logits */
+    struct q_list top, sample;     /* on the logits */
+};
+
+int forward_open(struct q_forward *f, const struct q_parts *p, int a, int b, struct q_err *e);
+void forward_close(struct q_forward *f);
+
+#endif

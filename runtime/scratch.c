@@ -1,0 +1,107 @@
+#include "scratch.h"
+#include "templates/attn_prefill/args.h"
+#include "templates/gdn_step/args.h"
+#include "templates/sample/args.h"
+#include <math.h>
+#include <string.h>
+
+/* One pass over all buffers either counts their bytes (base NULL) or hands out addresses. */
+struct carve {
+    char *base;
+    size_t at;
+};
+
+static void *take(struct carve *c, size_t count, size_t size)
+{
+    void *p = c->base ? c->base + c->at : NULL;
+    c->at += (count * size + 63) / 64 * 64;
+    return p;
+}
+
+static float *take_f32(struct carve *c, int rows, int width) { return take(c, (size_t)rows * (size_t)width, sizeof(float)); }
+
+static struct act_q8 take_q8(struct carve *c, int rows, int width)
+{
+    size_t n = (size_t)rows * (size_t)width, blocks = (size_t)rows * (size_t)((width + Q8_BLOCK - 1) / Q8_BLOCK);
+    return (struct act_q8){take(c, n, 1), take(c, blocks, sizeof(f32)), take(c, blocks, sizeof(i32))};
+}
+
+static int max_of(int a, int b) { return a > b ? a : b; }
+
+static size_t work_bytes(const struct q_config *c, const struct q_scratch_size *s)
+{
+    i64 attn = attn_work(s->max_rows, c->n_head, c->head_dim, s->ctx, s->parts), gdn = gdn_work(c->state_dim, s->parts);
+    i64 sample = sample_work(c->n_vocab, s->parts), most = attn > gdn ? attn : gdn;
+    return (size_t)(most > sample ? most : sample);
+}
+
+static void carve_all(struct q_scratch *s, struct carve *c, const struct q_config *cf, const struct q_scratch_size *z)
+{
+    int R = z->max_rows, O = z->max_out, heads_dim = cf->n_head * cf->head_dim, v_dim = q_v_dim(cf);
+    int wide = max_of(max_of(2 * heads_dim, q_conv_dim(cf)), cf->n_ff), out = max_of(heads_dim, v_dim);
+    s->x = take_f32(c, R, cf->n_embd);
+    s->h = take_f32(c, R, cf->n_embd);
+    s->hq = take_q8(c, R, cf->n_embd);
+    s->wide = take_f32(c, R, wide);
+    s->mid = take_f32(c, R, wide);
+    s->k = take_f32(c, R, cf->n_head_kv * cf->head_dim);
+    s->v = take_f32(c, R, cf->n_head_kv * cf->head_dim);
+    s->z = take_f32(c, R, v_dim);
+    s->alpha = take_f32(c, R, cf->n_v_heads);
+    s->beta = take_f32(c, R, cf->n_v_heads);
+    s->g = take_f32(c, R, cf->n_v_heads);
+    s->b = take_f32(c, R, cf->n_v_heads);
+    s->o = take_f32(c, R, out);
+    s->m = take_f32(c, R, max_of(out, cf->n_ff));
+    s->mq = take_q8(c, R, max_of(out, cf->n_ff));
+    s->freq = take_f32(c, 1, cf->rope_dims / 2);
+    s->cs = take_f32(c, R, cf->rope_dims);
+    s->hn = take_f32(c, O, cf->n_embd);
+    s->hnq = take_q8(c, O, cf->n_embd);
+    s->logits = take_f32(c, O, cf->n_vocab);
+    s->id = take(c, (size_t)O, sizeof *s->id);
+    s->logprob = take_f32(c, O, 1);
+    s->top_id = take(c, (size_t)O * (size_t)z->top, sizeof *s->top_id);
+    s->top_value = take_f32(c, O, z->top);
+    s->lse = take_f32(c, O, 1);
+    s->work = take(c, work_bytes(cf, z), 1);
+}
+
+size_t scratch_bytes(const struct q_config *c, const struct q_scratch_size *size)
+{
+    struct q_scratch s;
+    struct carve count = {0};
+    carve_all(&s, &count, c, size);
+    return count.at;
+}
+
+/* freq[i] = base^(-2i/rope_dims) in fp32, as the reference computes it. */
+static int fill_freq(struct q_scratch *s, const struct q_config *c, struct q_err *e)
+{
+    int rc = Q_OK;
+    for (int i = 0; i < c->rope_dims / 2 && !rc; i++) {
+        float f = (float)(1.0 / pow((double)c->rope_base, 2.0 * i / c->rope_dims));
+        rc = s->device->ops->write(s->device, s->freq + i, &f, sizeof f, e);
+    }
+    return rc;
+}
+
+int scratch_open(struct q_scratch *s, struct q_device *d, const struct q_config *c, const struct q_scratch_size *size, struct q_err *e)
+{
+    memset(s, 0, sizeof *s);
+    size_t bytes = scratch_bytes(c, size);
+    struct carve carve = {d->ops->alloc(d, bytes, e), 0};
+    if (!carve.base) return e ? e->code : Q_EMEM;
+    s->device = d;
+    s->bytes = bytes;
+    carve_all(s, &carve, c, size);
+    int rc = fill_freq(s, c, e);
+    if (rc) scratch_close(s);
+    return rc;
+}
+
+void scratch_close(struct q_scratch *s)
+{
+    if (s->device) s->device->ops->release(s->device, s->x);   /* the first buffer is the block's start */
+    memset(s, 0, sizeof *s);
+}
