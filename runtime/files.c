@@ -1,0 +1,238 @@
+#define _GNU_SOURCE
+#include "files.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int fail_io(struct q_err *e, const char *what, const char *path)
+{
+    return q_fail(e, errno == ENOENT ? Q_EMISS : Q_EIO, "%s: cannot %s: %s", path, what, strerror(errno));
+}
+
+int path_join(char dst[Q_PATH], struct q_err *e, ...)
+{
+    va_list ap;
+    va_start(ap, e);
+    size_t n = 0;
+    const char *part;
+    dst[0] = 0;
+    while ((part = va_arg(ap, const char *)) && n < Q_PATH) {
+        int k = snprintf(dst + n, Q_PATH - n, "%s%s", n ? "/" : "", part);
+        n += k > 0 ? (size_t)k : 0;
+    }
+    va_end(ap);
+    return n < Q_PATH ? Q_OK : q_fail(e, Q_ELIMIT, "%.200s...: the path is longer than %d bytes", dst, Q_PATH);
+}
+
+/* --- directories ------------------------------------------------------------------------------------------------------- */
+
+int dir_make(const char *path, struct q_err *e)
+{
+    char part[Q_PATH];
+    struct stat st;
+    if (!stat(path, &st) && S_ISDIR(st.st_mode)) return Q_OK;
+    if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part) return q_fail(e, Q_ELIMIT, "%.200s...: path too long", path);
+    for (char *p = part + 1;; p++) {
+        if (*p && *p != '/') continue;
+        char c = *p;
+        *p = 0;
+        /* A parent may be unwritable and there: only the last step's failure counts. */
+        int failed = mkdir(part, 0700) && errno != EEXIST;
+        if (failed && !c) return q_fail(e, Q_EIO, "%s: cannot make the directory: %s", path, strerror(errno));
+        if (!c) break;
+        *p = c;
+    }
+    if (stat(path, &st) || !S_ISDIR(st.st_mode)) return q_fail(e, Q_EIO, "%s: expected a directory", path);
+    return Q_OK;
+}
+
+/* An unnamed-to-be file in `dir`; its name is left in `path`. */
+static int temp_file(char path[Q_PATH], const char *dir, struct q_err *e)
+{
+    int r = path_join(path, e, dir, ".tmp-XXXXXX", NULL);
+    if (r) return -1;
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0) q_fail(e, Q_EIO, "%s: cannot create a file: %s", dir, strerror(errno));
+    return fd;
+}
+
+int dir_probe(const char *path, long bytes, struct q_err *e)
+{
+    char temp[Q_PATH];
+    int r = dir_make(path, e);
+    if (r) return r;
+    int fd = temp_file(temp, path, e);
+    if (fd < 0) return Q_EIO;
+    int failed = posix_fallocate(fd, 0, bytes);
+    close(fd);
+    unlink(temp);
+    return failed ? q_fail(e, Q_EIO, "%s: cannot write %ld bytes: %s", path, bytes, strerror(failed)) : Q_OK;
+}
+
+int dir_temp(char dst[Q_PATH], const char *prefix, struct q_err *e)
+{
+    if (snprintf(dst, Q_PATH, "%sXXXXXX", prefix) >= Q_PATH) return q_fail(e, Q_ELIMIT, "%.200s...: path too long", prefix);
+    return mkdtemp(dst) ? Q_OK : q_fail(e, Q_EIO, "%s: cannot make a directory: %s", dst, strerror(errno));
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f)
+{
+    (void)st, (void)type, (void)f;
+    remove(path);
+    return 0;
+}
+
+void dir_remove(const char *path) { nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS); }
+
+/* --- files ------------------------------------------------------------------------------------------------------------- */
+
+/* Reads up to max + 1 bytes of fd into a growing buffer. */
+static int read_all(int fd, size_t max, char **data, size_t *n)
+{
+    size_t cap = 8192, len = 0;
+    char *buf = malloc(cap);
+    while (buf && len <= max) {
+        if (len + 1 == cap) {
+            char *more = realloc(buf, cap *= 2);
+            if (!more) free(buf);
+            buf = more;
+            continue;
+        }
+        ssize_t k = read(fd, buf + len, cap - 1 - len);
+        if (k < 0 && errno == EINTR) continue;
+        if (k < 0) {
+            free(buf);
+            return -1;
+        }
+        if (k == 0) break;
+        len += (size_t)k;
+    }
+    if (!buf) {
+        errno = ENOMEM;
+        return -1;
+    }
+    buf[len] = 0;
+    *data = buf;
+    *n = len;
+    return 0;
+}
+
+int file_read(const char *path, size_t max, char **data, size_t *n, struct q_err *e)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return fail_io(e, "open", path);
+    int failed = read_all(fd, max, data, n), saved = errno;
+    close(fd);
+    errno = saved;
+    if (failed) return fail_io(e, "read", path);
+    if (*n <= max) return Q_OK;
+    free(*data);
+    *data = NULL;
+    return q_fail(e, Q_ELIMIT, "%s: expected at most %zu bytes, found more", path, max);
+}
+
+static int write_all(int fd, const char *p, size_t n)
+{
+    while (n) {
+        ssize_t k = write(fd, p, n);
+        if (k < 0 && errno == EINTR) continue;
+        if (k < 0) return -1;
+        p += k;
+        n -= (size_t)k;
+    }
+    return 0;
+}
+
+/* After a rename: the directory's entry itself must reach the disk. */
+static void sync_parent(const char *path)
+{
+    char dir[Q_PATH];
+    snprintf(dir, sizeof dir, "%s", path);
+    char *slash = strrchr(dir, '/');
+    if (!slash || slash == dir) return;
+    *slash = 0;
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    fsync(fd);
+    close(fd);
+}
+
+int file_write(const char *path, const void *data, size_t n, struct q_err *e)
+{
+    char dir[Q_PATH], temp[Q_PATH];
+    if (snprintf(dir, sizeof dir, "%s", path) >= (int)sizeof dir) return q_fail(e, Q_ELIMIT, "%.200s...: path too long", path);
+    char *slash = strrchr(dir, '/');
+    if (slash) *slash = 0;
+    int fd = temp_file(temp, slash ? dir : ".", e);
+    if (fd < 0) return Q_EIO;
+    int failed = write_all(fd, data, n) || fsync(fd), saved = errno;
+    close(fd);
+    if (!failed && (failed = rename(temp, path))) saved = errno;
+    if (failed) {
+        unlink(temp);
+        return q_fail(e, Q_EIO, "%s: cannot write: %s", path, strerror(saved));
+    }
+    sync_parent(path);
+    return Q_OK;
+}
+
+int file_publish(const char *from, const char *to, struct q_err *e)
+{
+    int fd = open(from, O_RDWR | O_CLOEXEC);
+    if (fd < 0) return fail_io(e, "open", from);
+    int failed = fchmod(fd, 0600) || fsync(fd), saved = errno;
+    close(fd);
+    if (!failed && (failed = rename(from, to))) saved = errno;
+    if (failed) return q_fail(e, Q_EIO, "%s: cannot write: %s", to, strerror(saved));
+    sync_parent(to);
+    return Q_OK;
+}
+
+int file_is_ours(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && (st.st_uid == geteuid() || st.st_uid == 0) && !(st.st_mode & 022);
+}
+
+/* --- hashes ------------------------------------------------------------------------------------------------------------ */
+
+static void to_hex(char hex[65], const unsigned char *d)
+{
+    for (int i = 0; i < 32; i++) snprintf(hex + 2 * i, 3, "%02x", d[i]);
+}
+
+void sha_texts(char hex[65], const char *const *texts, int n)
+{
+    unsigned char digest[crypto_hash_sha256_BYTES];
+    crypto_hash_sha256_state st;
+    crypto_hash_sha256_init(&st);
+    for (int i = 0; i < n; i++) crypto_hash_sha256_update(&st, (const unsigned char *)texts[i], strlen(texts[i]) + 1);
+    crypto_hash_sha256_final(&st, digest);
+    to_hex(hex, digest);
+}
+
+void sha_bytes(char hex[65], const void *data, size_t n)
+{
+    unsigned char digest[crypto_hash_sha256_BYTES];
+    crypto_hash_sha256(digest, data, n);
+    to_hex(hex, digest);
+}
+
+int sha_file(char hex[65], const char *path, long *size, struct q_err *e)
+{
+    char *data;
+    size_t n;
+    int r = file_read(path, 64 << 20, &data, &n, e);
+    if (r) return r;
+    sha_bytes(hex, data, n);
+    *size = (long)n;
+    free(data);
+    return Q_OK;
+}

@@ -1,0 +1,36 @@
+/* Small files written whole: what the store is made of. A reader sees the old file or the new one, never a part of it.
+ * Directories are made 0700, files 0600. Errors name the path and the system's reason. */
+#ifndef Q_FILES_H
+#define Q_FILES_H
+
+#include "err.h"
+#include <stddef.h>
+
+enum { Q_PATH = 4096 };
+
+/* dst = the parts joined by '/'; Q_ELIMIT when it is longer than Q_PATH. End the parts with NULL. */
+int path_join(char dst[Q_PATH], struct q_err *e, ...) __attribute__((sentinel));
+/* Makes the directory and those above it. */
+int dir_make(const char *path, struct q_err *e);
+/* Whether `bytes` can be written in the directory (made if need be): finds read-only and full disks before work is done. */
+int dir_probe(const char *path, long bytes, struct q_err *e);
+/* A new private directory PREFIXxxxxxx. */
+int dir_temp(char dst[Q_PATH], const char *prefix, struct q_err *e);
+/* Removes a directory and all in it. Best effort. */
+void dir_remove(const char *path);
+
+/* The whole file, NUL-terminated, owned by the caller. Q_EMISS when there is none, Q_ELIMIT when it has more than `max` bytes. */
+int file_read(const char *path, size_t max, char **data, size_t *n, struct q_err *e);
+/* Temp file beside it, fsync, rename. */
+int file_write(const char *path, const void *data, size_t n, struct q_err *e);
+/* Moves a finished file to its place on the same disk: mode 0600, fsync, rename. */
+int file_publish(const char *from, const char *to, struct q_err *e);
+/* 1 when only this user or root can have written the file. */
+int file_is_ours(const char *path);
+
+/* SHA-256 in hex over the texts, each ended by a NUL byte (so that "ab","c" differs from "a","bc"). */
+void sha_texts(char hex[65], const char *const *texts, int n);
+void sha_bytes(char hex[65], const void *data, size_t n);
+int sha_file(char hex[65], const char *path, long *size, struct q_err *e);
+
+#endif

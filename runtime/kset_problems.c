@@ -1,0 +1,211 @@
+/* kset_problems: the list of (op, shape) problems that forward.c will ask for. Shapes are printed by kset_shapes.c. */
+#include "kset_shapes.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* A list under construction. After an error everything is skipped and `rc` keeps the first. */
+struct build {
+    const struct q_model *m;
+    enum q_numerics numerics;
+    const char *kv_k, *kv_v;
+    q_layout_of layout_of;
+    void *arg;
+    struct q_problem_list *out;
+    int cap;
+    struct { char shape[Q_SHAPE_TEXT], layout[24]; } *chosen;   /* owned: layouts asked for so far */
+    int n_chosen;
+    char shape[Q_SHAPE_TEXT];
+    int rc;
+    struct q_err *e;
+};
+
+/* Adds (op, b->shape) unless it is there. Lists are short (a hundred), so a scan will do. */
+static void add(struct build *b, const char *op)
+{
+    struct q_problem_list *l = b->out;
+    if (b->rc) return;
+    for (int i = 0; i < l->n; i++)
+        if (!strcmp(l->p[i].op, op) && !strcmp(l->p[i].shape, b->shape)) return;
+    if (l->n == b->cap) {
+        int cap = b->cap ? 2 * b->cap : 64;
+        struct q_problem *more = realloc(l->p, (size_t)cap * sizeof *more);
+        if (!more) {
+            b->rc = q_fail(b->e, Q_EMEM, "no memory for a list of %d kernels", cap);
+            return;
+        }
+        l->p = more;
+        b->cap = cap;
+    }
+    struct q_problem *p = &l->p[l->n++];
+    memset(p, 0, sizeof *p);
+    strcpy(p->op, op);
+    strcpy(p->shape, b->shape);
+}
+
+/* --- layouts ----------------------------------------------------------------------------------------------------------- */
+
+/* Numerics `reference` reads the file's own rows; else the layout was chosen by add_layout. */
+static const char *layout_of(struct build *b, const struct q_tensor *w)
+{
+    char shape[Q_SHAPE_TEXT];
+    shape_layout(shape, sizeof shape, w->format->name, (long)w->n, (long)w->k);
+    for (int i = 0; i < b->n_chosen; i++)
+        if (!strcmp(b->chosen[i].shape, shape)) return b->chosen[i].layout;
+    return "rows";
+}
+
+static int is_chosen(const struct build *b, const char *shape)
+{
+    for (int i = 0; i < b->n_chosen; i++)
+        if (!strcmp(b->chosen[i].shape, shape)) return 1;
+    return 0;
+}
+
+/* Asks for the layout of a weight's (type, n, k), once. */
+static void add_layout(struct build *b, const struct q_tensor *w)
+{
+    shape_layout(b->shape, sizeof b->shape, w->format->name, (long)w->n, (long)w->k);
+    if (b->rc || b->numerics == Q_REFERENCE || is_chosen(b, b->shape)) return;
+    const char *layout = b->layout_of(b->arg, w->format->name, (long)w->n, (long)w->k);
+    void *more = realloc(b->chosen, (size_t)(b->n_chosen + 1) * sizeof *b->chosen);
+    if (more) b->chosen = more;
+    if (!more) b->rc = q_fail(b->e, Q_EMEM, "no memory for a list of %d layouts", b->n_chosen);
+    else if (!layout || strlen(layout) >= sizeof b->chosen[0].layout) b->rc = q_fail(b->e, Q_EMISS, "no layout is chosen for weights %s", b->shape);
+    if (b->rc) return;
+    strcpy(b->chosen[b->n_chosen].shape, b->shape);
+    strcpy(b->chosen[b->n_chosen++].layout, layout);
+    add(b, "layout");
+}
+
+/* Calls `f` for every matrix; `adds` says whether its product is added to the residual stream. */
+static void each_matrix(struct build *b, void (*f)(struct build *b, const struct q_tensor *w, int adds))
+{
+    for (int i = 0; i < b->m->config.n_layers; i++) {
+        const struct q_layer *l = &b->m->layers[i];
+        const struct q_tensor *attn[] = { &l->wq, &l->wk, &l->wv }, *gdn[] = { &l->qkv, &l->z, &l->alpha, &l->beta };
+        int is_attn = l->kind == Q_LAYER_ATTN;
+        for (int j = 0; j < (is_attn ? 3 : 4); j++) f(b, is_attn ? attn[j] : gdn[j], 0);
+        f(b, is_attn ? &l->wo : &l->ssm_out, 1);
+        f(b, &l->ffn_gate, 0);
+        f(b, &l->ffn_up, 0);
+        f(b, &l->ffn_down, 1);
+    }
+    f(b, &b->m->head, 0);
+}
+
+static void layout_matrix(struct build *b, const struct q_tensor *w, int adds)
+{
+    (void)adds;
+    add_layout(b, w);
+}
+
+/* --- ops --------------------------------------------------------------------------------------------------------------- */
+
+static void add_product(struct build *b, const struct q_tensor *w, int adds)
+{
+    shape_matmul(b->shape, sizeof b->shape, w, kset_act(w, b->numerics), layout_of(b, w), adds);
+    add(b, "matvec");
+    add(b, "matmul");
+}
+
+static void add_norm(struct build *b, unsigned out)
+{
+    shape_rmsnorm(b->shape, sizeof b->shape, b->m->config.n_embd, out);
+    add(b, "rmsnorm");
+}
+
+/* The block's result is fp32; a last matrix that meets int8 has it quantised. */
+static void add_quantize(struct build *b, const struct q_tensor *w)
+{
+    if (kset_act(w, b->numerics) != Q_ACT_Q8) return;
+    shape_quantize(b->shape, sizeof b->shape, (long)w->k);
+    add(b, "quantize");
+}
+
+static void add_layers(struct build *b)
+{
+    for (int i = 0; i < b->m->config.n_layers; i++) {
+        const struct q_layer *l = &b->m->layers[i];
+        add_norm(b, kset_out_attn_norm(l, b->numerics));
+        add_norm(b, kset_out_ffn_norm(l, b->numerics));
+        add_quantize(b, l->kind == Q_LAYER_ATTN ? &l->wo : &l->ssm_out);
+        shape_swiglu(b->shape, sizeof b->shape, b->m->config.n_ff, kset_out_swiglu(l, b->numerics));
+        add(b, "swiglu");
+    }
+    add_norm(b, kset_out_head(b->m, b->numerics));
+}
+
+static void add_attention(struct build *b)
+{
+    const struct q_config *c = &b->m->config;
+    if (!q_count_layers(c, Q_LAYER_ATTN)) return;
+    shape_rope_table(b->shape, sizeof b->shape, c);
+    add(b, "rope_table");
+    shape_qk_rope(b->shape, sizeof b->shape, c);
+    add(b, "qk_rope");
+    shape_kv_append(b->shape, sizeof b->shape, c, b->kv_k, b->kv_v);
+    add(b, "kv_append");
+    shape_attn(b->shape, sizeof b->shape, c, b->kv_k, b->kv_v);
+    add(b, "attn_decode");
+    add(b, "attn_prefill");
+}
+
+static void add_delta_net(struct build *b)
+{
+    const struct q_config *c = &b->m->config;
+    if (!q_count_layers(c, Q_LAYER_GDN)) return;
+    shape_conv_silu(b->shape, sizeof b->shape, c);
+    add(b, "conv_silu");
+    shape_gdn_prep(b->shape, sizeof b->shape, c);
+    add(b, "gdn_prep");
+    shape_gdn(b->shape, sizeof b->shape, c);
+    add(b, "gdn_step");
+    /* The chunked form is another numerics class: strict and reference run the recurrence for any number of rows. */
+    if (b->numerics != Q_STRICT && b->numerics != Q_REFERENCE) add(b, "gdn_chunk");
+    shape_gated_norm(b->shape, sizeof b->shape, c);
+    add(b, "gated_norm");
+}
+
+static void add_ends(struct build *b)
+{
+    shape_embed(b->shape, sizeof b->shape, &b->m->embd, layout_of(b, &b->m->embd));
+    add(b, "embed");
+    shape_topk(b->shape, sizeof b->shape, b->m->config.n_vocab);
+    add(b, "topk");
+    shape_sample(b->shape, sizeof b->shape, b->m->config.n_vocab);
+    add(b, "sample");
+}
+
+int kset_problems(const struct q_model *m, enum q_numerics numerics, const char *kv_k, const char *kv_v, q_layout_of layout, void *arg,
+                  struct q_problem_list *out, struct q_err *e)
+{
+    if (numerics == Q_REFERENCE) kv_k = kv_v = "f32";
+    struct build b = { .m = m, .numerics = numerics, .kv_k = kv_k, .kv_v = kv_v, .layout_of = layout, .arg = arg, .out = out, .e = e };
+    memset(out, 0, sizeof *out);
+    add_layout(&b, &m->embd);
+    each_matrix(&b, layout_matrix);
+    add_ends(&b);
+    add_layers(&b);
+    each_matrix(&b, add_product);
+    add_attention(&b);
+    add_delta_net(&b);
+    free(b.chosen);
+    if (b.rc) {
+        free(out->p);
+        memset(out, 0, sizeof *out);
+    }
+    return b.rc;
+}
+
+/* --- numerics ---------------------------------------------------------------------------------------------------------- */
+
+static const char *const numerics_names[] = { [Q_STRICT] = "strict", [Q_PINNED] = "pinned", [Q_FREE] = "free", [Q_REFERENCE] = "reference" };
+
+int q_numerics_parse(const char *name)
+{
+    for (int i = 0; i <= Q_REFERENCE; i++)
+        if (!strcmp(numerics_names[i], name)) return i;
+    return -1;
+}
+
+const char *q_numerics_name(enum q_numerics n) { return numerics_names[n]; }

@@ -1,0 +1,96 @@
+/* Objects of the store: see store.h. */
+#define _GNU_SOURCE
+#include "store_impl.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* <cache>/objects/AA/NAME + suffix */
+static int object_path(const struct store *s, const char *name, const char *suffix, char path[Q_PATH], struct q_err *e)
+{
+    const char *cache;
+    char aa[3] = { name[0], name[1], 0 }, file[80];
+    int r = store_cache(s, &cache, e);
+    if (r) return r;
+    snprintf(file, sizeof file, "%.64s%s", name, suffix);
+    return path_join(path, e, cache, "objects", aa, file, NULL);
+}
+
+/* The hash that lies beside an object, "" if it does not. */
+static void read_sum(const char *path, char sum[65])
+{
+    char *text;
+    size_t n;
+    sum[0] = 0;
+    if (file_read(path, 128, &text, &n, NULL)) return;
+    if (n >= 64) snprintf(sum, 65, "%.64s", text);
+    free(text);
+}
+
+int store_object(struct store *s, const char *name, char path[Q_PATH], struct q_err *e)
+{
+    char sum_path[Q_PATH], sum[65], found[65];
+    struct q_err why;
+    long size;
+    int r = object_path(s, name, ".so", path, e);
+    if (r) return r;
+    if ((r = object_path(s, name, ".sum", sum_path, e))) return r;
+    if ((r = sha_file(found, path, &size, &why))) {
+        if (r != Q_EMISS) store_say(s, "%s; not used", why.text);
+        return q_fail(e, Q_EMISS, "object %.12s is not there", name);
+    }
+    read_sum(sum_path, sum);
+    if (strcmp(sum, found)) {
+        store_say(s, "%s: damaged object: its content is not what its .sum says; not used", path);
+        return q_fail(e, Q_EMISS, "object %.12s is damaged", name);
+    }
+    if (file_is_ours(path)) return Q_OK;
+    store_say(s, "%s: not used: others may write it", path);
+    return q_fail(e, Q_EMISS, "object %.12s is writable by others", name);
+}
+
+/* Work directories of processes that were killed: an hour is longer than any build of one. */
+static void remove_old(const char *dir)
+{
+    struct dirent **names;
+    char path[Q_PATH];
+    struct stat st;
+    int n = scandir(dir, &names, NULL, NULL);
+    for (int i = 0; i < n; i++) {
+        int ours = !strncmp(names[i]->d_name, "work-", 5) && !path_join(path, NULL, dir, names[i]->d_name, NULL);
+        if (ours && !lstat(path, &st) && S_ISDIR(st.st_mode) && st.st_mtime < time(NULL) - 3600) dir_remove(path);
+        free(names[i]);
+    }
+    if (n >= 0) free(names);
+}
+
+int store_workdir(struct store *s, char dir[Q_PATH], struct q_err *e)
+{
+    const char *cache;
+    char objects[Q_PATH], prefix[Q_PATH];
+    int r = store_cache(s, &cache, e);
+    if (r) return r;
+    if ((r = path_join(objects, e, cache, "objects", NULL)) || (r = dir_make(objects, e))) return r;
+    remove_old(objects);
+    if ((r = path_join(prefix, e, objects, "work-", NULL))) return r;
+    return dir_temp(dir, prefix, e);
+}
+
+int store_publish(struct store *s, const char *built, const char *name, char content[65], long *size, struct q_err *e)
+{
+    char path[Q_PATH], sum_path[Q_PATH], dir[Q_PATH];
+    int r = sha_file(content, built, size, e);
+    if (r) return r;
+    if ((r = object_path(s, name, ".so", path, e)) || (r = object_path(s, name, ".sum", sum_path, e))) return r;
+    snprintf(dir, sizeof dir, "%s", path);
+    *strrchr(dir, '/') = 0;
+    if ((r = dir_make(dir, e))) return r;
+    /* The sum first: an object without its sum is a miss, a sum without its object is nothing. */
+    if ((r = file_write(sum_path, content, 64, e))) return r;
+    return file_publish(built, path, e);
+}

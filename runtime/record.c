@@ -1,0 +1,170 @@
+#include "record.h"
+#include "shape.h"
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- reading ----------------------------------------------------------------------------------------------------------- */
+
+#define WORD "abcdefghijklmnopqrstuvwxyz0123456789_"
+#define HEX "0123456789abcdef"
+
+struct reader {
+    const char *where;
+    struct q_err *e;
+    int failed;
+};
+
+/* Copies the text field `name`: at most cap - 1 bytes, made of `alphabet` (NULL: any printable). The first failure is kept. */
+static void take(struct reader *rd, const cJSON *o, const char *name, char *dst, size_t cap, const char *alphabet, int may_be_empty)
+{
+    if (rd->failed) return;
+    const char *s = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, name));
+    if (!s) rd->failed = q_fail(rd->e, Q_EINPUT, "%s: expected a text '%s'", rd->where, name);
+    else if (strlen(s) >= cap) rd->failed = q_fail(rd->e, Q_EINPUT, "%s: '%s' is longer than %zu bytes", rd->where, name, cap - 1);
+    else if (!*s && !may_be_empty) rd->failed = q_fail(rd->e, Q_EINPUT, "%s: '%s' is empty", rd->where, name);
+    else if (alphabet && s[strspn(s, alphabet)]) rd->failed = q_fail(rd->e, Q_EINPUT, "%s: '%s' holds '%s'", rd->where, name, s);
+    else strcpy(dst, s);
+}
+
+static void take_hash(struct reader *rd, const cJSON *o, const char *name, char dst[65], int may_be_empty)
+{
+    take(rd, o, name, dst, 65, HEX, may_be_empty);
+    if (!rd->failed && strlen(dst) != 64 && !(may_be_empty && !*dst))
+        rd->failed = q_fail(rd->e, Q_EINPUT, "%s: '%s' is not a SHA-256: '%s'", rd->where, name, dst);
+}
+
+static void take_int(struct reader *rd, const cJSON *o, const char *name, long max, long *v)
+{
+    if (rd->failed) return;
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, name);
+    double d = cJSON_IsNumber(item) ? item->valuedouble : -1;
+    if (d >= 0 && d <= (double)max && d == (double)(long)d) *v = (long)d;
+    else rd->failed = q_fail(rd->e, Q_EINPUT, "%s: expected an integer '%s' in 0..%ld", rd->where, name, max);
+}
+
+static void take_object(struct reader *rd, const cJSON *o, struct record_object *b)
+{
+    take(rd, o, "kind", b->kind, sizeof b->kind, WORD, 0);
+    take(rd, o, "arch", b->arch, sizeof b->arch, WORD, 0);
+    take(rd, o, "compiler", b->compiler, sizeof b->compiler, NULL, 1);
+    take(rd, o, "flags", b->flags, sizeof b->flags, NULL, 1);
+    take_hash(rd, o, "name", b->name, 0);
+    take_hash(rd, o, "content", b->content, 0);
+    take_int(rd, o, "size", 1L << 30, &b->size);
+}
+
+static void take_objects(struct reader *rd, const cJSON *o, struct record *r)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(o, "objects"), *item;
+    if (!rd->failed && !cJSON_IsArray(list)) rd->failed = q_fail(rd->e, Q_EINPUT, "%s: expected a list 'objects'", rd->where);
+    if (rd->failed) return;
+    cJSON_ArrayForEach(item, list) {
+        if (r->n_objects == RECORD_OBJECTS || rd->failed) break;
+        take_object(rd, item, &r->objects[r->n_objects++]);
+    }
+}
+
+static void take_shape(struct reader *rd, const cJSON *o, const char *name, char *dst, size_t cap)
+{
+    struct q_shape s;
+    struct q_err why;
+    take(rd, o, name, dst, cap, NULL, 1);
+    if (!rd->failed && shape_parse(&s, dst, &why)) rd->failed = q_fail(rd->e, Q_EINPUT, "%s: '%s': %.300s", rd->where, name, why.text);
+}
+
+static void take_all(struct reader *rd, const cJSON *o, struct record *r)
+{
+    long rows = 0, ctx = 0;
+    take(rd, o, "op", r->op, sizeof r->op, WORD, 0);
+    take_shape(rd, o, "shape", r->shape, sizeof r->shape);
+    take_int(rd, o, "rows", 1 << 20, &rows);
+    take_int(rd, o, "ctx", 1 << 30, &ctx);
+    take(rd, o, "profile", r->profile, sizeof r->profile, WORD, 0);
+    take(rd, o, "card", r->card, sizeof r->card, NULL, 0);
+    take_hash(rd, o, "generator", r->generator, 0);
+    take_shape(rd, o, "params", r->params, sizeof r->params);
+    take(rd, o, "kernel", r->kernel, sizeof r->kernel, WORD, 1);
+    take(rd, o, "layout", r->layout, sizeof r->layout, WORD, 1);
+    take(rd, o, "numerics", r->numerics, sizeof r->numerics, WORD, 0);
+    take(rd, o, "origin", r->origin, sizeof r->origin, WORD, 0);
+    take_hash(rd, o, "source", r->source, 1);
+    take(rd, o, "version", r->version, sizeof r->version, NULL, 1);
+    take_objects(rd, o, r);
+    r->rows = (int)rows;
+    r->ctx = (int)ctx;
+}
+
+int record_parse(struct record *r, const char *text, size_t n, const char *where, struct q_err *e)
+{
+    struct reader rd = { where, e, 0 };
+    memset(r, 0, sizeof *r);
+    cJSON *o = cJSON_ParseWithLength(text, n);
+    if (!cJSON_IsObject(o)) {
+        cJSON_Delete(o);
+        return q_fail(e, Q_EINPUT, "%s: damaged record: not a JSON object", where);
+    }
+    const cJSON *format = cJSON_GetObjectItemCaseSensitive(o, "format");
+    if (!cJSON_IsNumber(format)) rd.failed = q_fail(e, Q_EINPUT, "%s: damaged record: no format number", where);
+    else if (format->valuedouble != RECORD_FORMAT)
+        rd.failed = q_fail(e, Q_EUNSUP, "%s: record of format %g, this version reads %d", where, format->valuedouble, RECORD_FORMAT);
+    take_all(&rd, o, r);
+    cJSON_Delete(o);
+    return rd.failed;
+}
+
+/* --- writing ----------------------------------------------------------------------------------------------------------- */
+
+static cJSON *object_json(const struct record_object *b)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "arch", b->arch);
+    cJSON_AddStringToObject(o, "compiler", b->compiler);
+    cJSON_AddStringToObject(o, "content", b->content);
+    cJSON_AddStringToObject(o, "flags", b->flags);
+    cJSON_AddStringToObject(o, "kind", b->kind);
+    cJSON_AddStringToObject(o, "name", b->name);
+    cJSON_AddNumberToObject(o, "size", (double)b->size);
+    return o;
+}
+
+/* Keys in ascending order: the same record is the same bytes. */
+static cJSON *record_json(const struct record *r)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "card", r->card);
+    cJSON_AddNumberToObject(o, "ctx", r->ctx);
+    cJSON_AddNumberToObject(o, "format", RECORD_FORMAT);
+    cJSON_AddStringToObject(o, "generator", r->generator);
+    cJSON_AddStringToObject(o, "kernel", r->kernel);
+    cJSON_AddStringToObject(o, "layout", r->layout);
+    cJSON_AddStringToObject(o, "numerics", r->numerics);
+    cJSON *list = cJSON_AddArrayToObject(o, "objects");
+    for (int i = 0; i < r->n_objects; i++) cJSON_AddItemToArray(list, object_json(&r->objects[i]));
+    cJSON_AddStringToObject(o, "op", r->op);
+    cJSON_AddStringToObject(o, "origin", r->origin);
+    cJSON_AddStringToObject(o, "params", r->params);
+    cJSON_AddStringToObject(o, "profile", r->profile);
+    cJSON_AddNumberToObject(o, "rows", r->rows);
+    cJSON_AddStringToObject(o, "shape", r->shape);
+    cJSON_AddStringToObject(o, "source", r->source);
+    cJSON_AddStringToObject(o, "version", r->version);
+    return o;
+}
+
+char *record_print(const struct record *r)
+{
+    cJSON *o = record_json(r);
+    char *text = cJSON_PrintUnformatted(o);
+    cJSON_Delete(o);
+    if (!text) return NULL;
+    size_t n = strlen(text);
+    char *line = malloc(n + 2);
+    if (line) {
+        memcpy(line, text, n);
+        memcpy(line + n, "\n", 2);
+    }
+    cJSON_free(text);
+    return line;
+}

@@ -1,0 +1,49 @@
+/* A record: the winner for one problem on one card, as one small JSON file (one line, keys sorted).
+ *
+ * It names the kernel, the text it was built from and the objects built out of it; it holds no code and no path. Reading is
+ * strict about what is used (every text has a bound and an alphabet) and ignores fields it does not know, so that measured
+ * evidence can be added. A record of another format number is refused with one line, like a damaged one.
+ */
+#ifndef Q_RECORD_H
+#define Q_RECORD_H
+
+#include "err.h"
+#include <stddef.h>
+
+enum { RECORD_FORMAT = 1, RECORD_OBJECTS = 4, RECORD_BYTES = 64 * 1024 };
+
+struct record_object {
+    char kind[8];          /* "so" */
+    char arch[16];         /* "x86_64" */
+    char compiler[128];    /* the first line of its --version */
+    char flags[192];
+    char name[65];         /* SHA-256 of unit, arch, compiler and flags: the file's name in the store */
+    char content[65];      /* SHA-256 of the file */
+    long size;
+};
+
+struct record {
+    /* the problem */
+    char op[24], shape[224];
+    int rows, ctx;         /* buckets, 0: any */
+    char profile[12];      /* numerics it was chosen under: "strict" or "pinned" */
+    char card[192];
+    char generator[65];    /* hash of the op's template and space */
+    /* the answer */
+    char params[256];
+    char kernel[160];      /* symbol; "" for a pure choice (op "layout") */
+    char layout[24];       /* weight layout it reads, "" if none; for op "layout" the choice */
+    char numerics[24];     /* class of its reductions: "canonical" or another name */
+    char origin[12];       /* "default", "tuned" or "borrowed" */
+    char source[65];       /* SHA-256 of the unit; "" for a pure choice */
+    struct record_object objects[RECORD_OBJECTS];
+    int n_objects;
+    char version[32];      /* of quarry, for information */
+};
+
+/* `where` (a path) begins the error's line. */
+int record_parse(struct record *r, const char *text, size_t n, const char *where, struct q_err *e);
+/* One line with a newline at its end, owned by the caller; NULL when memory is short. */
+char *record_print(const struct record *r);
+
+#endif

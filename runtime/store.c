@@ -1,0 +1,221 @@
+#define _GNU_SOURCE
+#include "store_impl.h"
+#include "xdg.h"
+#include <dirent.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SITE_TUNES "/usr/share/quarry/tunes"
+
+void store_say(const struct store *s, const char *fmt, ...)
+{
+    char line[1200];
+    va_list ap;
+    if (!s->say) return;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    s->say(s->say_arg, line);
+}
+
+/* --- opening ----------------------------------------------------------------------------------------------------------- */
+
+/* Returns the new layer's index, -1 when its path is too long. */
+static int add_layer(struct store *s, const char *base, const char *below, const char *variable)
+{
+    struct store_layer *l = &s->layers[s->n_layers];
+    l->variable = variable;
+    if (path_join(l->dir, NULL, base, below, NULL)) return -1;
+    return s->n_layers++;
+}
+
+static int find_cache(struct store *s, const char *given, struct q_err *e)
+{
+    if (!given) return xdg_dir(XDG_CACHE, s->cache, sizeof s->cache, e);
+    return path_join(s->cache, e, given, NULL);
+}
+
+int store_open(struct store **out, const struct store_opts *o, struct q_err *e)
+{
+    char data[Q_PATH];
+    struct store *s = calloc(1, sizeof *s);
+    *out = s;
+    if (!s) return q_fail(e, Q_EMEM, "store: out of memory");
+    s->say = o->say;
+    s->say_arg = o->say_arg;
+    s->tuned = s->defaults = -1;
+    if (o->tunes) s->tuned = add_layer(s, o->tunes, "v1", "--tunes");
+    if (!xdg_dir(XDG_DATA, data, sizeof data, NULL)) {
+        int user = add_layer(s, data, "tunes/v1", xdg_variable(XDG_DATA));
+        if (!o->tunes) s->tuned = user;
+    }
+    add_layer(s, SITE_TUNES, "v1", NULL);
+    if (find_cache(s, o->cache, &s->no_cache)) s->cache[0] = 0;
+    else s->defaults = add_layer(s, s->cache, "defaults/v1", xdg_variable(XDG_CACHE));
+    return Q_OK;
+}
+
+void store_close(struct store *s) { free(s); }
+
+int store_cache(const struct store *s, const char **dir, struct q_err *e)
+{
+    *dir = s->cache;
+    return s->cache[0] ? Q_OK : q_fail(e, s->no_cache.code, "%s", s->no_cache.text);
+}
+
+/* Room for the objects of a large set: 100 kernels of 40 KiB. */
+enum { SET_BYTES = 4 << 20 };
+
+int store_can_write(const struct store *s, struct q_err *e)
+{
+    const char *dir;
+    struct q_err why;
+    int r = store_cache(s, &dir, e);
+    if (r) return r;
+    r = dir_probe(dir, SET_BYTES, &why);
+    return r ? q_fail(e, r, "%.900s (%s names another place)", why.text, xdg_variable(XDG_CACHE)) : Q_OK;
+}
+
+/* --- paths ------------------------------------------------------------------------------------------------------------- */
+
+/* A card's key as a folder name: letters, digits, '-' and '.' stay, the rest is '_'. The record itself holds the key. */
+static void card_folder(char *dst, size_t cap, const char *card)
+{
+    size_t n = 0;
+    for (; card[n] && n + 1 < cap; n++) {
+        char c = card[n];
+        int plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+        dst[n] = plain ? c : '_';
+    }
+    dst[n] = 0;
+}
+
+static int record_path(char path[Q_PATH], const struct store_layer *l, const struct store_key *k, struct q_err *e)
+{
+    char card[200], buckets[48], problem[65], file[64];
+    snprintf(buckets, sizeof buckets, "rows=%d,ctx=%d", k->rows, k->ctx);
+    sha_texts(problem, (const char *const[]){ k->op, k->shape, buckets, k->profile }, 4);
+    snprintf(file, sizeof file, "%.24s-%.12s.json", problem, k->generator);
+    card_folder(card, sizeof card, k->card);
+    return path_join(path, e, l->dir, card, k->op, file, NULL);
+}
+
+/* --- records ----------------------------------------------------------------------------------------------------------- */
+
+static int read_record(struct record *r, const char *path, struct q_err *e)
+{
+    char *text;
+    size_t n;
+    int bad = file_read(path, RECORD_BYTES, &text, &n, e);
+    if (bad) return bad;
+    bad = file_is_ours(path) ? record_parse(r, text, n, path, e) : q_fail(e, Q_EINPUT, "%s: others may write it", path);
+    free(text);
+    return bad;
+}
+
+static int answers(const struct record *r, const struct store_key *k)
+{
+    return !strcmp(r->op, k->op) && !strcmp(r->shape, k->shape) && r->rows == k->rows && r->ctx == k->ctx && !strcmp(r->profile, k->profile)
+           && !strcmp(r->card, k->card) && !strcmp(r->generator, k->generator);
+}
+
+int store_find(struct store *s, const struct store_key *k, int *layer, struct record *r, struct q_err *e)
+{
+    char path[Q_PATH];
+    struct q_err why;
+    while (*layer < s->n_layers) {
+        const struct store_layer *l = &s->layers[(*layer)++];
+        if (record_path(path, l, k, NULL)) continue;
+        int bad = read_record(r, path, &why);
+        if (!bad && answers(r, k)) return Q_OK;
+        if (!bad) store_say(s, "%s: damaged record: it is for %s %s; not used", path, r->op, r->shape);
+        else if (bad != Q_EMISS) store_say(s, "%s; not used", why.text);
+    }
+    return q_fail(e, Q_EMISS, "no record for %s %s on %s", k->op, k->shape, k->card);
+}
+
+static int make_parent(const char *path, struct q_err *e)
+{
+    char dir[Q_PATH];
+    snprintf(dir, sizeof dir, "%s", path);
+    *strrchr(dir, '/') = 0;
+    return dir_make(dir, e);
+}
+
+/* What is written must be readable: a text cut by short memory must not replace a good record. */
+static int print_checked(const struct record *r, char **text, struct q_err *e)
+{
+    struct record again;
+    *text = record_print(r);
+    if (!*text) return q_fail(e, Q_EMEM, "record: out of memory");
+    int bad = record_parse(&again, *text, strlen(*text), "new record", e);
+    if (bad) free(*text);
+    return bad;
+}
+
+int store_put(struct store *s, const struct record *r, struct q_err *e)
+{
+    int layer = strcmp(r->origin, "default") ? s->tuned : s->defaults;
+    if (layer < 0) return q_fail(e, Q_EIO, "no place for records: set %s", xdg_variable(strcmp(r->origin, "default") ? XDG_DATA : XDG_CACHE));
+    struct store_key k = { r->op, r->shape, r->rows, r->ctx, r->profile, r->card, r->generator };
+    char path[Q_PATH], *text;
+    struct q_err why;
+    int bad = record_path(path, &s->layers[layer], &k, e);
+    if (bad) return bad;
+    if ((bad = print_checked(r, &text, e))) return bad;
+    bad = make_parent(path, &why);
+    if (!bad) bad = file_write(path, text, strlen(text), &why);
+    free(text);
+    return bad ? q_fail(e, bad, "%.900s (%s names another place)", why.text, s->layers[layer].variable) : Q_OK;
+}
+
+/* --- listing ----------------------------------------------------------------------------------------------------------- */
+
+struct visit {
+    int (*fn)(void *arg, const struct record *r, const char *path);
+    void *arg;
+    struct store *s;
+};
+
+static int not_hidden(const struct dirent *d) { return d->d_name[0] != '.'; }
+
+/* Visits the records of one op's folder. */
+static int each_file(const struct visit *v, const char *dir)
+{
+    struct dirent **names;
+    char path[Q_PATH];
+    struct record r;
+    struct q_err why;
+    int n = scandir(dir, &names, not_hidden, alphasort), stop = 0;
+    for (int i = 0; i < n; i++) {
+        size_t len = strlen(names[i]->d_name);
+        if (!stop && len > 5 && !strcmp(names[i]->d_name + len - 5, ".json") && !path_join(path, NULL, dir, names[i]->d_name, NULL)) {
+            if (read_record(&r, path, &why)) store_say(v->s, "%s; not used", why.text);
+            else stop = v->fn(v->arg, &r, path);
+        }
+        free(names[i]);
+    }
+    if (n >= 0) free(names);
+    return stop;
+}
+
+int store_each(struct store *s, const char *card, int (*fn)(void *, const struct record *, const char *), void *arg, struct q_err *e)
+{
+    struct visit v = { fn, arg, s };
+    char folder[200], dir[Q_PATH], op_dir[Q_PATH];
+    struct dirent **ops;
+    int stop = 0;
+    card_folder(folder, sizeof folder, card);
+    for (int l = 0; l < s->n_layers && !stop; l++) {
+        if (path_join(dir, NULL, s->layers[l].dir, folder, NULL)) continue;
+        int n = scandir(dir, &ops, not_hidden, alphasort);
+        for (int i = 0; i < n; i++) {
+            if (!stop && !path_join(op_dir, NULL, dir, ops[i]->d_name, NULL)) stop = each_file(&v, op_dir);
+            free(ops[i]);
+        }
+        if (n >= 0) free(ops);
+    }
+    return Q_OK;
+}

@@ -1,0 +1,58 @@
+/* The store: records in layers, objects by the hash of what they were built from.
+ *
+ *   <data>/tunes/v1/CARD/OP/PROBLEM-GENERATOR.json     winners that were measured (data: $XDG_DATA_HOME/quarry)
+ *   <cache>/defaults/v1/...                            the same for default params: built again at no loss
+ *   <cache>/objects/AA/HASH.so, HASH.sum               immutable objects, the hash of their content beside them
+ *
+ * Layers of records, first wins: --tunes DIR, <data>/tunes, the site's (/usr/share/quarry/tunes), <cache>/defaults. A record is
+ * written whole and last, after the objects that it names, so no reader and no second writer meets half of a set. Whatever is damaged,
+ * of another version, or writable by others is a miss, told in one line through `say`.
+ */
+#ifndef Q_STORE_H
+#define Q_STORE_H
+
+#include "err.h"
+#include "files.h"
+#include "record.h"
+
+struct store_opts {
+    const char *tunes;     /* --tunes DIR or NULL */
+    const char *cache;     /* instead of $XDG_CACHE_HOME/quarry, or NULL */
+    void (*say)(void *arg, const char *line);   /* may be NULL */
+    void *say_arg;
+};
+
+struct store;
+/* Touches no file. A place that the environment does not name is left out of the layers (store_cache then tells why). */
+int store_open(struct store **s, const struct store_opts *o, struct q_err *e);
+void store_close(struct store *s);
+/* The cache directory, or the error that it has none. */
+int store_cache(const struct store *s, const char **dir, struct q_err *e);
+/* Whether a set of kernels can be written to the cache: the line names the directory and the variable to set. */
+int store_can_write(const struct store *s, struct q_err *e);
+
+/* What a record must answer. generator: the hash of this build's op. */
+struct store_key {
+    const char *op, *shape;
+    int rows, ctx;
+    const char *profile, *card, *generator;
+};
+/* The first record for the key in layer *layer or a later one; *layer is left behind the one it came from, so that a caller can go on
+ * to the next. Begin with 0. Q_EMISS: none. */
+int store_find(struct store *s, const struct store_key *k, int *layer, struct record *r, struct q_err *e);
+/* Writes a record: origin "default" to the cache, others to --tunes or the user's data. */
+int store_put(struct store *s, const struct record *r, struct q_err *e);
+/* Every readable record for the card, layer by layer, names ascending. Non-zero from `visit` stops. */
+int store_each(struct store *s, const char *card, int (*visit)(void *arg, const struct record *r, const char *path), void *arg,
+               struct q_err *e);
+
+/* --- objects.c --- */
+
+/* The path of a whole and unchanged object. Q_EMISS otherwise; when it is there but damaged `say` tells so. */
+int store_object(struct store *s, const char *name, char path[Q_PATH], struct q_err *e);
+/* A private directory on the objects' disk to build in; the caller removes it (dir_remove). Old ones that nobody removed are. */
+int store_workdir(struct store *s, char dir[Q_PATH], struct q_err *e);
+/* Moves a built file into the store; fills content and size. */
+int store_publish(struct store *s, const char *built, const char *name, char content[65], long *size, struct q_err *e);
+
+#endif

@@ -1,0 +1,26 @@
+/* Inside the store: shared by store.c (records) and objects.c (objects). */
+#ifndef Q_STORE_IMPL_H
+#define Q_STORE_IMPL_H
+
+#include "store.h"
+
+enum { STORE_LAYERS = 4 };
+
+struct store_layer {
+    char dir[Q_PATH];      /* holds CARD/OP/...json */
+    const char *variable;  /* what to set when it cannot be written; NULL: read only */
+};
+
+struct store {
+    struct store_layer layers[STORE_LAYERS];
+    int n_layers;
+    char cache[Q_PATH];    /* "" if there is none */
+    struct q_err no_cache; /* and why */
+    int tuned, defaults;   /* layer that each kind of record is written to; -1: none */
+    void (*say)(void *arg, const char *line);
+    void *say_arg;
+};
+
+void store_say(const struct store *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif
