@@ -1,0 +1,75 @@
+-- A card from its key (runtime/card.h), from a short form "cpu:avx2", or by name from gen/cards/NAME.lua.
+-- The result is what spaces see: { key, has = {isa = true}, isa_best, l1, l2, l3 (KiB), threads, vendor, family, model }.
+
+local lib = require "gen.lib"
+
+local card = {}
+
+local FIELDS = { l1 = "l1", l2 = "l2", l3 = "l3", t = "threads" }
+
+local function set_isa(c, list)
+  c.has = {}
+  for name in list:gmatch("[^+]+") do
+    if not pcall(lib.width, name) then return "'" .. name .. "' is no instruction path" end
+    c.has[name] = true
+  end
+  for _, name in ipairs(lib.isa) do
+    if c.has[name] then c.isa_best = name end
+  end
+  return not c.has.scalar and "isa does not contain scalar" or nil
+end
+
+-- "cpu:avx2": that path and those below it (avxvnni stands beside avx512vnni, not below it).
+local function short_form(c, isa)
+  local list = {}
+  for _, name in ipairs(lib.isa) do
+    if name ~= "avxvnni" or isa == "avxvnni" then list[#list + 1] = name end
+    if name == isa then break end
+  end
+  return set_isa(c, table.concat(list, "+"))
+end
+
+local function set_pair(c, name, value)
+  if name == "isa" then return set_isa(c, value) end
+  local n = math.tointeger(tonumber(value))
+  if not FIELDS[name] then return "unknown field '" .. name .. "'" end
+  if not n or n < 0 then return name .. " is '" .. value .. "', expected a number" end
+  c[FIELDS[name]] = n
+  return nil
+end
+
+local function parse(key)
+  local c = { key = key, kind = "cpu", vendor = "other", family = 0, model = 0, l1 = 32, l2 = 512, l3 = 8192, threads = 1 }
+  local id, rest = key:match("^cpu:([^,]+),?(.*)$")
+  if not id then return nil, "expected 'cpu:...'" end
+  if pcall(lib.width, id) then
+    local err = short_form(c, id)
+    if err then return nil, err end
+  else
+    local vendor, family, model = id:match("^(%w+)%-(%d+)%-(%d+)$")
+    if not vendor then return nil, "expected VENDOR-FAMILY-MODEL or an instruction path, found '" .. id .. "'" end
+    c.vendor, c.family, c.model = vendor, math.tointeger(tonumber(family)), math.tointeger(tonumber(model))
+  end
+  for pair in rest:gmatch("[^,]+") do
+    local name, value = pair:match("^(%w+)=([%w_+]+)$")
+    local err = name and set_pair(c, name, value) or not name and "expected name=value at '" .. pair .. "'"
+    if err then return nil, err end
+  end
+  if not c.has then return nil, "isa is missing" end
+  return c
+end
+
+-- The card of a key or a name; nil and a reason. read(file) gives a source text or nil.
+function card.find(text, read)
+  if not text:find(":", 1, true) then
+    local source = text:match("^[%w_.-]+$") and read("gen/cards/" .. text .. ".lua")
+    if not source then return nil, "card '" .. text .. "': neither a key nor a file of gen/cards" end
+    local chunk = assert(load(source, "=gen/cards/" .. text .. ".lua", "t", {}))
+    text = chunk().key
+  end
+  local c, err = parse(text)
+  if not c then return nil, "card '" .. text .. "': " .. err end
+  return c
+end
+
+return card

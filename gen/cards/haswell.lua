@@ -1,0 +1,4 @@
+-- Intel Haswell (2013): AVX2, FMA, F16C.
+return {
+  key = "cpu:intel-6-60,isa=avx2+sse42+scalar,l1=32,l2=256,l3=8192,t=4",
+}

@@ -1,0 +1,148 @@
+/* quarry-gen: prints what the generator makes. See usage() for the forms. Results on stdout, errors on stderr. */
+#include "gen.h"
+#include "runtime/card.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct options {
+    const char *op, *shape, *params, *card, *numerics, *dir;
+    int list, space, hash, unit, table;
+};
+
+static int usage(FILE *f)
+{
+    fputs("usage: quarry-gen OP --shape NAME=VALUE,... [--params NAME=VALUE,...] [--card KEY|NAME] [--numerics CLASS]\n"
+          "           prints one kernel; what --params leaves out takes the card's default; --card: this machine\n"
+          "           --unit: with the headers' text in place, as it is compiled\n"
+          "           --space: every candidate instead, legal or with the reason that drops it\n"
+          "       quarry-gen --list         the ops\n"
+          "       quarry-gen --hash OP      the generator hash of an op's records\n"
+          "       quarry-gen --ops-table    all hashes as C, for the runtime\n"
+          "   anywhere: --dir DIR  read gen/ and templates/ of a source tree instead of the copies in this program\n",
+          f);
+    return f == stderr ? 2 : 0;
+}
+
+/* The value of an option that takes one; *i moves on. NULL: none is left. */
+static const char *value(int argc, char **argv, int *i) { return *i + 1 < argc ? argv[++*i] : NULL; }
+
+static const char **valued_option(struct options *o, const char *name)
+{
+    if (!strcmp(name, "--shape")) return &o->shape;
+    if (!strcmp(name, "--params")) return &o->params;
+    if (!strcmp(name, "--card")) return &o->card;
+    if (!strcmp(name, "--numerics")) return &o->numerics;
+    if (!strcmp(name, "--dir")) return &o->dir;
+    return NULL;
+}
+
+static int *flag_option(struct options *o, const char *name)
+{
+    if (!strcmp(name, "--list")) return &o->list;
+    if (!strcmp(name, "--space")) return &o->space;
+    if (!strcmp(name, "--hash")) return &o->hash;
+    if (!strcmp(name, "--unit")) return &o->unit;
+    if (!strcmp(name, "--ops-table")) return &o->table;
+    return NULL;
+}
+
+static int parse(struct options *o, int argc, char **argv, struct q_err *e)
+{
+    for (int i = 1; i < argc; i++) {
+        const char **v = valued_option(o, argv[i]);
+        int *flag = flag_option(o, argv[i]);
+        if (v && !(*v = value(argc, argv, &i))) return q_fail(e, Q_EINPUT, "%s: expected a value", argv[i]);
+        if (flag) *flag = 1;
+        if (v || flag) continue;
+        if (argv[i][0] == '-') return q_fail(e, Q_EINPUT, "unknown option '%s'", argv[i]);
+        if (o->op) return q_fail(e, Q_EINPUT, "expected one op, found '%s' after '%s'", argv[i], o->op);
+        o->op = argv[i];
+    }
+    return Q_OK;
+}
+
+static int print_candidate(void *arg, const char *params, int legal, const char *reason)
+{
+    int *count = arg;
+    count[!legal]++;
+    if (legal) printf("legal   %s\n", params);
+    else printf("pruned  %s: %s\n", params, reason);
+    return 0;
+}
+
+static int print_space(struct gen *g, const struct options *o, struct q_err *e)
+{
+    int count[2] = {0, 0};
+    int rc = gen_space(g, o->op, o->shape, o->card, o->numerics, print_candidate, count, e);
+    if (!rc) fprintf(stderr, "%d of %d candidates are legal\n", count[0], count[0] + count[1]);
+    return rc;
+}
+
+static int print_kernel(struct gen *g, const struct options *o, struct q_err *e)
+{
+    struct gen_kernel k;
+    int rc = gen_emit(g, o->op, o->shape, o->params, o->card, o->numerics, &k, e);
+    if (rc) return rc;
+    fputs(o->unit ? k.unit : k.source, stdout);
+    gen_kernel_free(&k);
+    return Q_OK;
+}
+
+static int print_table(struct gen *g, struct q_err *e)
+{
+    char hex[65];
+    puts("/* Printed by quarry-gen --ops-table. Do not edit. */\n#include \"runtime/kset_ops.h\"\n\nconst struct q_op_hash q_op_hashes[] = {");
+    for (const char *const *op = gen_ops(g); *op; op++) {
+        int rc = gen_hash(g, *op, hex, e);
+        if (rc) return rc;
+        printf("    {\"%s\", \"%s\"},\n", *op, hex);
+    }
+    puts("    {0, 0},\n};");
+    return Q_OK;
+}
+
+static int print_hash(struct gen *g, const char *op, struct q_err *e)
+{
+    char hex[65];
+    int rc = gen_hash(g, op, hex, e);
+    if (!rc) puts(hex);
+    return rc;
+}
+
+static int run(struct gen *g, struct options *o, struct q_err *e)
+{
+    struct q_card here;
+    if (o->table) return print_table(g, e);
+    if (o->list) {
+        for (const char *const *op = gen_ops(g); *op; op++) puts(*op);
+        return Q_OK;
+    }
+    if (!o->op) return q_fail(e, Q_EINPUT, "expected an op; quarry-gen --list names them");
+    if (o->hash) return print_hash(g, o->op, e);
+    if (!o->shape) return q_fail(e, Q_EINPUT, "%s: expected --shape", o->op);
+    if (!o->card) {
+        int rc = card_detect_cpu(&here, 0, e);
+        if (rc) return rc;
+        o->card = here.key;
+    }
+    return o->space ? print_space(g, o, e) : print_kernel(g, o, e);
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = {0};
+    struct q_err e = {0};
+    struct gen *g;
+    if (argc == 1) return usage(stderr);
+    if (!strcmp(argv[1], "--help")) return usage(stdout);
+    if (!strcmp(argv[1], "--version")) return puts("quarry-gen " QUARRY_VERSION) < 0;
+    int rc = parse(&o, argc, argv, &e);
+    if (!rc && !(rc = gen_open(&g, o.dir, &e))) {
+        rc = run(g, &o, &e);
+        gen_close(g);
+    }
+    if (!rc && fflush(stdout)) rc = q_fail(&e, Q_EIO, "standard output: cannot write");
+    if (rc) fprintf(stderr, "quarry-gen: %s\n", e.text);
+    return rc ? 1 : 0;
+}
