@@ -28,7 +28,8 @@ unsigned kset_out_ffn_norm(const struct q_layer *l, enum q_numerics numerics)
 
 unsigned kset_out_swiglu(const struct q_layer *l, enum q_numerics numerics) { return out_of(kset_act(&l->ffn_down, numerics)); }
 
-unsigned kset_out_head(const struct q_model *m, enum q_numerics numerics) { return out_of(kset_act(&m->head, numerics)); }
+/* fp32 always: a next-n head and embeddings read the normed rows too. */
+unsigned kset_out_head(const struct q_model *m, enum q_numerics numerics) { return Q_OUT_F32 | out_of(kset_act(&m->head, numerics)); }
 
 void shape_layout(char *dst, size_t cap, const char *type, long n, long k) { snprintf(dst, cap, "type=%s,n=%ld,k=%ld", type, n, k); }
 

@@ -1,0 +1,314 @@
+#include "engine.h"
+#include "forward.h"
+#include "model.h"
+#include "seq.h"
+#include "step_table.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct q_engine {
+    struct q_engine_opts o;          /* with defaults filled in */
+    struct q_model *model;
+    struct tokenizer *tokenizer;
+    struct q_device *device;
+    struct kset *kernels;
+    struct q_weights weights;
+    struct q_kv kv;
+    struct q_states states;
+    struct q_scratch scratch;
+    struct q_step_table table;
+    struct q_forward forward;
+    struct q_memory memory;
+    char numerics_id[64];
+
+    q_ticket ticket;                 /* of the last submitted step */
+    int in_flight;
+    /* results on the host, owned: [max_out] and wider */
+    float *logits, *logprob, *top_value, *lse;
+    int *id, *top_id;
+};
+
+static void say(const struct q_engine *en, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void say(const struct q_engine *en, const char *fmt, ...)
+{
+    char line[512];
+    va_list ap;
+    if (!en->o.say) return;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    en->o.say(en->o.say_arg, line);
+}
+
+static int check_format(const char *f, const char *what, struct q_err *e)
+{
+    if (!strcmp(f, "f16") || !strcmp(f, "f32")) return Q_OK;
+    return q_fail(e, Q_EUNSUP, "KV format of %s is '%s'; this version has f16 and f32", what, f);
+}
+
+static int fill_defaults(struct q_engine *en, struct q_err *e)
+{
+    struct q_engine_opts *o = &en->o;
+    const struct q_config *c = &en->model->config;
+    if (!o->max_seqs) o->max_seqs = 1;
+    if (!o->max_rows) o->max_rows = 512;
+    if (!o->max_out) o->max_out = o->max_seqs;
+    if (!o->ctx) o->ctx = c->n_ctx_train < 4096 ? c->n_ctx_train : 4096;
+    const char *kv = o->numerics == Q_REFERENCE ? "f32" : "f16";
+    if (!o->kv_k || o->numerics == Q_REFERENCE) o->kv_k = kv;
+    if (!o->kv_v || o->numerics == Q_REFERENCE) o->kv_v = kv;
+    if (o->max_seqs < 1 || o->max_snaps < 0 || o->max_rows < 1 || o->max_out < 1 || o->ctx < 1)
+        return q_fail(e, Q_EINPUT, "an engine needs at least one sequence, row, output and token of context");
+    if (o->ctx > c->n_ctx_train)
+        return q_fail(e, Q_ELIMIT, "a context of %d is asked for; %s was trained for %d", o->ctx, en->model->path, c->n_ctx_train);
+    int rc = check_format(o->kv_k, "K", e);
+    return rc ? rc : check_format(o->kv_v, "V", e);
+}
+
+static int open_model(struct q_engine *en, struct q_err *e)
+{
+    const struct q_engine_opts *o = &en->o;
+    const char *type = o->preset_type ? o->preset_type : "q8_0";
+    int rc = o->config ? model_open_config(&en->model, o->config, type, e)
+             : o->preset ? model_open_preset(&en->model, o->preset, type, e)
+             : o->model ? model_open(&en->model, o->model, e)
+                        : q_fail(e, Q_EINPUT, "no model is named: expected a GGUF file or a preset");
+    if (!rc && en->model->file) rc = tok_open_gguf(&en->tokenizer, en->model->file, e);
+    if (!rc && en->model->notices[0]) say(en, "%s", en->model->notices);
+    return rc;
+}
+
+static int open_kernels(struct q_engine *en, struct q_err *e)
+{
+    const struct q_engine_opts *o = &en->o;
+    struct kset_opts k = {.card = en->device->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v, .tunes = o->tunes,
+                          .model_arg = o->model, .preset_arg = o->preset, .program_dir = o->program_dir, .say = o->say, .say_arg = o->say_arg};
+    int tuned, borrowed, defaults, rc = kset_open(&en->kernels, en->model, &k, e);
+    if (rc) return rc;
+    kset_count(en->kernels, &tuned, &borrowed, &defaults);
+    snprintf(en->numerics_id, sizeof en->numerics_id, "%s-%s", q_numerics_name(o->numerics), kset_id(en->kernels));
+    say(en, "kernels: %d tuned, %d borrowed, %d default; numerics %s; %s", tuned, borrowed, defaults, en->numerics_id, en->device->card.key);
+    return Q_OK;
+}
+
+static double mib(size_t bytes) { return (double)bytes / 1048576; }
+
+/* Everything but weights and kernels, from a plan that is printed first. */
+static int open_memory(struct q_engine *en, struct q_err *e)
+{
+    const struct q_engine_opts *o = &en->o;
+    const struct q_config *c = &en->model->config;
+    struct q_scratch_size ss = {o->max_rows, o->max_out, o->ctx, en->device->parts, Q_TOP};
+    struct q_step_size ts = {o->max_rows, o->max_out, o->max_seqs, o->max_snaps, o->ctx, c->n_embd, c->n_vocab};
+    int slots = o->max_seqs + o->max_snaps, pages = o->max_seqs * pages_for(o->ctx) + 2 * o->max_snaps;
+    size_t kv = (size_t)pages * kv_page_bytes(c, o->kv_k, o->kv_v), states = (size_t)slots * states_slot_bytes(c);
+    size_t scratch = scratch_bytes(c, &ss) + step_table_bytes(&ts);
+    say(en, "memory: weights %.1f MiB mapped + %.1f MiB packed, KV %.1f MiB (%d x %d tokens, %s/%s), states %.1f MiB (%d slots), scratch %.1f MiB",
+        mib(en->weights.mapped_bytes), mib(en->weights.packed_bytes), mib(kv), o->max_seqs, o->ctx, o->kv_k, o->kv_v, mib(states), slots,
+        mib(scratch));
+    int rc = kv_open(&en->kv, en->device, c, pages, o->kv_k, o->kv_v, e);
+    if (!rc) rc = states_open(&en->states, en->device, c, slots, e);
+    if (!rc) rc = scratch_open(&en->scratch, en->device, c, &ss, e);
+    if (!rc) rc = step_table_open(&en->table, en->device, &ts, e);
+    en->memory = (struct q_memory){&en->kv, &en->states, o->ctx, o->max_snaps};
+    return rc;
+}
+
+static int open_results(struct q_engine *en, struct q_err *e)
+{
+    size_t n = (size_t)en->o.max_out;
+    en->logits = malloc(n * (size_t)en->model->config.n_vocab * sizeof(float));
+    en->logprob = malloc(n * sizeof(float));
+    en->lse = malloc(n * sizeof(float));
+    en->id = malloc(n * sizeof(int));
+    en->top_id = malloc(n * Q_TOP * sizeof(int));
+    en->top_value = malloc(n * Q_TOP * sizeof(float));
+    if (en->logits && en->logprob && en->lse && en->id && en->top_id && en->top_value) return Q_OK;
+    return q_fail(e, Q_EMEM, "no memory for the logits of %d rows", en->o.max_out);
+}
+
+static int open_forward(struct q_engine *en, struct q_err *e)
+{
+    struct q_parts p = {en->model,    en->kernels,     &en->weights,    &en->kv,    &en->states,
+                        &en->scratch, en->table.step, en->o.numerics, en->o.kv_k, en->o.kv_v};
+    return forward_open(&en->forward, &p, 0, en->model->config.n_layers, e);
+}
+
+int q_engine_open(struct q_engine **out, const struct q_engine_opts *o, struct q_err *e)
+{
+    struct q_engine *en = calloc(1, sizeof *en);
+    if (!en) return q_fail(e, Q_EMEM, "no memory for an engine");
+    en->o = *o;
+    int rc = open_model(en, e);
+    if (!rc) rc = fill_defaults(en, e);
+    if (!rc) rc = device_cpu_open(&en->device, o->threads, e);
+    if (!rc) rc = open_kernels(en, e);
+    if (!rc) rc = weights_open(&en->weights, en->device, en->model, en->kernels, en->o.numerics, e);
+    if (!rc) rc = open_memory(en, e);
+    if (!rc) rc = open_results(en, e);
+    if (!rc) rc = open_forward(en, e);
+    if (rc) {
+        q_engine_close(en);
+        return rc;
+    }
+    *out = en;
+    return Q_OK;
+}
+
+void q_engine_close(struct q_engine *en)
+{
+    if (!en) return;
+    forward_close(&en->forward);
+    step_table_close(&en->table);
+    scratch_close(&en->scratch);
+    states_close(&en->states);
+    kv_close(&en->kv);
+    if (en->weights.device) weights_close(&en->weights);
+    if (en->kernels) kset_close(en->kernels);
+    if (en->device) en->device->ops->close(en->device);
+    tok_close(en->tokenizer);
+    if (en->model) model_close(en->model);
+    free(en->logits);
+    free(en->logprob);
+    free(en->lse);
+    free(en->id);
+    free(en->top_id);
+    free(en->top_value);
+    free(en);
+}
+
+const struct q_model *q_engine_model(const struct q_engine *en) { return en->model; }
+struct tokenizer *q_engine_tokenizer(const struct q_engine *en) { return en->tokenizer; }
+int q_engine_ctx(const struct q_engine *en) { return en->o.ctx; }
+int q_engine_max_rows(const struct q_engine *en) { return en->o.max_rows; }
+int q_engine_max_out(const struct q_engine *en) { return en->o.max_out; }
+int q_engine_threads(const struct q_engine *en) { return en->device->parts; }
+const char *q_engine_numerics_id(const struct q_engine *en) { return en->numerics_id; }
+struct q_memory *q_engine_memory(struct q_engine *en) { return &en->memory; }
+
+static int submit(struct q_engine *en, const struct q_list *list, struct q_err *e)
+{
+    return en->device->ops->submit(en->device, list, NULL, e);
+}
+
+/* Residual rows after layer taps[i], one list up to each tap. */
+static int run_tapped(struct q_engine *en, const struct q_step *s, enum q_form form, struct q_err *e)
+{
+    const struct q_forward *f = &en->forward;
+    int n = en->model->config.n_embd, from = 0, rc = Q_OK;
+    for (int i = 0; i <= s->n_taps && !rc; i++) {
+        int to = i < s->n_taps ? f->end[form][s->taps[i]] : f->layers[form].n;
+        struct q_list part = {f->layers[form].launch + from, to - from, 0};
+        if (to > from) rc = submit(en, &part, e);
+        if (!rc) rc = en->device->ops->wait(en->device, e);   /* `part` ends with this turn */
+        size_t bytes = (size_t)s->n_rows * (size_t)n * sizeof(float);
+        if (!rc && i < s->n_taps) rc = en->device->ops->read(en->device, s->tap_out + (size_t)i * (size_t)s->n_rows * (size_t)n, en->scratch.x, bytes, e);
+        from = to;
+    }
+    return rc;
+}
+
+static int run_head(struct q_engine *en, const struct q_step *s, struct q_err *e)
+{
+    const struct q_config *c = &en->model->config;
+    size_t outs = (size_t)en->table.host.n_out;
+    if (!outs) return Q_OK;
+    int rc = submit(en, &en->forward.head[outs <= Q_FEW_ROWS ? Q_FEW : Q_MANY], e);
+    if (!rc && en->table.want & Q_WANT_TOP) rc = submit(en, &en->forward.top, e);
+    if (!rc && s->hidden_out) rc = en->device->ops->read(en->device, s->hidden_out, en->scratch.hn, outs * (size_t)c->n_embd * sizeof(float), e);
+    /* Before sampling, which may overwrite them. */
+    if (!rc && en->table.want & Q_WANT_LOGITS)
+        rc = en->device->ops->read(en->device, en->logits, en->scratch.logits, outs * (size_t)c->n_vocab * sizeof(float), e);
+    if (!rc && en->table.want & Q_WANT_ID) rc = submit(en, &en->forward.sample, e);
+    return rc;
+}
+
+static int check_step(struct q_engine *en, const struct q_step *s, struct q_err *e)
+{
+    if (en->in_flight) return q_fail(e, Q_EINTERNAL, "step %llu is still in flight; this version runs one at a time", en->ticket);
+    for (int i = 0; i < s->n_taps; i++)
+        if (s->taps[i] < 0 || s->taps[i] >= en->model->config.n_layers || (i && s->taps[i] <= s->taps[i - 1]))
+            return q_fail(e, Q_EINPUT, "layer %d cannot be tapped: layers must ascend, from 0 to %d", s->taps[i], en->model->config.n_layers - 1);
+    return step_table_check(&en->table, s, e);
+}
+
+int q_step_submit(struct q_engine *en, const struct q_step *s, q_ticket *t, struct q_err *e)
+{
+    int rc = check_step(en, s, e);
+    if (!rc) rc = step_table_fill(&en->table, s, e);
+    if (rc) return rc;
+    enum q_form form = s->n_rows <= Q_FEW_ROWS ? Q_FEW : Q_MANY;
+    rc = submit(en, &en->forward.embed, e);
+    if (!rc) rc = s->n_taps ? run_tapped(en, s, form, e) : submit(en, &en->forward.layers[form], e);
+    if (!rc) rc = run_head(en, s, e);
+    if (rc) return rc;
+    en->in_flight = 1;
+    *t = ++en->ticket;
+    return Q_OK;
+}
+
+/* What the step's rows asked for, from the device to the host. */
+static int read_results(struct q_engine *en, struct q_err *e)
+{
+    const struct q_device_ops *ops = en->device->ops;
+    const struct q_scratch *s = &en->scratch;
+    size_t n = (size_t)en->table.host.n_out;
+    int rc = Q_OK;
+    if (en->table.want & Q_WANT_ID) {
+        rc = ops->read(en->device, en->id, s->id, n * sizeof(int), e);
+        if (!rc) rc = ops->read(en->device, en->logprob, s->logprob, n * sizeof(float), e);
+    }
+    if (!rc && en->table.want & Q_WANT_TOP) {
+        rc = ops->read(en->device, en->top_id, s->top_id, n * Q_TOP * sizeof(int), e);
+        if (!rc) rc = ops->read(en->device, en->top_value, s->top_value, n * Q_TOP * sizeof(float), e);
+        if (!rc) rc = ops->read(en->device, en->lse, s->lse, n * sizeof(float), e);
+    }
+    return rc;
+}
+
+int q_step_wait(struct q_engine *en, q_ticket t, struct q_result *r, struct q_err *e)
+{
+    if (!en->in_flight || t != en->ticket) return q_fail(e, Q_EINPUT, "ticket %llu is not in flight", t);
+    int rc = en->device->ops->wait(en->device, e);
+    if (!rc) rc = read_results(en, e);
+    en->in_flight = 0;
+    unsigned want = en->table.want;
+    if (!rc && r)
+        *r = (struct q_result){.n_out = en->table.host.n_out, .row = en->table.out_row, .id = en->id, .logprob = en->logprob,
+                               .logits = want & Q_WANT_LOGITS ? en->logits : NULL, .top_id = want & Q_WANT_TOP ? en->top_id : NULL,
+                               .top_value = en->top_value, .lse = en->lse};
+    return rc;
+}
+
+/* One chunk of a prompt; only its last row may want something. */
+static int run_chunk(struct q_engine *en, struct q_seq *s, const int *ids, int n, unsigned want, const struct q_sampling *sampling,
+                     struct q_row *rows, struct q_result *r, struct q_err *e)
+{
+    q_ticket t;
+    for (int i = 0; i < n; i++) rows[i] = (struct q_row){.seq = s, .token = ids[i], .pos = {-1, -1, -1}, .parent = -1};
+    rows[n - 1].want = want;
+    rows[n - 1].sampling = sampling;
+    struct q_step step = {.rows = rows, .n_rows = n};
+    int rc = q_step_submit(en, &step, &t, e);
+    return rc ? rc : q_step_wait(en, t, r, e);
+}
+
+int q_prefill(struct q_engine *en, struct q_seq *s, const int *ids, int n, int chunk, unsigned want, const struct q_sampling *sampling,
+              struct q_result *r, struct q_err *e)
+{
+    if (chunk <= 0 || chunk > en->o.max_rows) chunk = en->o.max_rows;
+    if (n < 1) return q_fail(e, Q_EINPUT, "there is nothing to read: expected at least one token");
+    if (q_seq_length(s) + n > en->o.ctx)
+        return q_fail(e, Q_ELIMIT, "the prompt has %d tokens; with %d in the sequence they do not fit the context of %d", n, q_seq_length(s), en->o.ctx);
+    struct q_row *rows = malloc((size_t)chunk * sizeof *rows);
+    if (!rows) return q_fail(e, Q_EMEM, "no memory for a step of %d rows", chunk);
+    int rc = Q_OK;
+    for (int at = 0; at < n && !rc; at += chunk) {
+        int m = n - at < chunk ? n - at : chunk;
+        rc = run_chunk(en, s, ids + at, m, at + m == n ? want : 0, sampling, rows, r, e);
+    }
+    free(rows);
+    return rc;
+}
