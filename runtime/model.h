@@ -61,7 +61,11 @@ int model_open_preset(struct q_model **m, const char *preset, const char *format
 /* The same for a shape in hand (tests). Copies *c. */
 int model_open_config(struct q_model **m, const struct q_config *c, const char *format, struct q_err *e);
 void model_close(struct q_model *m);
-/* Tells the system that a tensor's file pages are not needed any more (it was repacked). */
+/* Reads every matrix for infinite or NaN values and scales (slow: touches the whole file). model_open has done so for
+ * the small F32 tensors. The error names tensor, row and element. */
+int model_check(const struct q_model *m, struct q_err *e);
+/* Tells the system that a tensor's pages are not needed any more (it was repacked). A file's pages come back when they are
+ * touched; synthetic weights are gone. */
 void model_release(struct q_model *m, const struct q_tensor *t);
 
 #endif

@@ -1,0 +1,82 @@
+/* Rotary positions: how much of a head turns, by which base, and which pairs follow which of the three positions. */
+#include "config_read.h"
+#include <math.h>
+#include <string.h>
+
+/* Qwen3.5 has 32 pairs as 11 + 11 + 10. Files that leave the key out get that, or the same split of another count. */
+static void default_sections(int pairs, int s[4])
+{
+    for (int i = 0; i < 3; i++) s[i] = (pairs + 2 - i) / 3;
+    s[3] = 0;
+}
+
+static int read_sections(struct q_config *c, const struct gguf *g, struct q_notes *notes, struct q_err *e)
+{
+    struct config_key key = config_key(c, "rope.dimension_sections");
+    const struct gguf_kv *kv;
+    int rc = gguf_get_array(g, key.s, -1, &kv, e);
+    if (rc == Q_EMISS) {
+        default_sections(c->rope_dims / 2, c->rope_sections);
+        q_note(notes, "%s is missing: %d, %d, %d assumed", key.s, c->rope_sections[0], c->rope_sections[1],
+               c->rope_sections[2]);
+        return Q_OK;
+    }
+    if (rc) return rc;
+    if (kv->count < 3 || kv->count > 4)
+        return q_fail(e, Q_EINPUT, "%s: key '%s': expected 4 entries (or 3), found %llu", gguf_path(g), key.s,
+                      (unsigned long long)kv->count);
+    for (uint64_t i = 0; i < kv->count; i++) {
+        int64_t v = gguf_array_int(kv, i);
+        if (v < 0 || v > 1024)
+            return q_fail(e, Q_EINPUT, "%s: key '%s', entry %d: expected 0 to 1024, found %lld", gguf_path(g), key.s, (int)i,
+                          (long long)v);
+        c->rope_sections[i] = (int)v;
+    }
+    if (kv->count == 3) q_note(notes, "%s has 3 entries: the fourth is taken as 0", key.s);
+    return Q_OK;
+}
+
+/* The family turns a quarter of a head. Files without the key are of the family, so that is what is assumed. */
+static int read_dims(struct q_config *c, const struct gguf *g, struct q_notes *notes, struct q_err *e)
+{
+    int missing = c->head_dim / 4 > 1 ? c->head_dim / 8 * 2 : 2;
+    if (missing < 2) missing = 2;
+    struct config_key key = config_key(c, "rope.dimension_count");
+    if (!gguf_find(g, key.s)) q_note(notes, "%s is missing: %d of %d assumed", key.s, missing, c->head_dim);
+    return config_int(c, g, "rope.dimension_count", 2, 1024, missing, &c->rope_dims, e);
+}
+
+/* Scaled rope would change every angle: a file that asks for it must not run without. */
+static int refuse_scaling(const struct q_config *c, const struct gguf *g, struct q_err *e)
+{
+    struct config_key key = config_key(c, "rope.scaling.type");
+    struct gguf_str type;
+    int rc = gguf_get_str(g, key.s, &type, e);
+    if (!rc && !gguf_str_eq(type, "none")) {
+        char shown[40];
+        return q_fail(e, Q_EUNSUP, "%s: key '%s' is '%s': scaled rope is not supported by this version", gguf_path(g),
+                      key.s, gguf_str_copy(shown, sizeof shown, type));
+    }
+    if (rc && rc != Q_EMISS) return rc;
+    float factor = 1;
+    key = config_key(c, "rope.scaling.factor");
+    if (rc == Q_EMISS && gguf_find(g, key.s) && (rc = config_float(c, g, "rope.scaling.factor", 1, &factor, e))) return rc;
+    return factor == 1 ? Q_OK : q_fail(e, Q_EUNSUP, "%s: key '%s' is %g: scaled rope is not supported by this version",
+                                       gguf_path(g), key.s, factor);
+}
+
+int config_read_rope(struct q_config *c, const struct gguf *g, struct q_notes *notes, struct q_err *e)
+{
+    int rc = refuse_scaling(c, g, e), interleaved = 1;
+    if (!rc) rc = read_dims(c, g, notes, e);
+    if (!rc) rc = read_sections(c, g, notes, e);
+    struct config_key base = config_key(c, "rope.freq_base");
+    if (!gguf_find(g, base.s)) q_note(notes, "%s is missing: 10000 assumed", base.s);
+    if (!rc) rc = config_float(c, g, "rope.freq_base", 10000, &c->rope_base, e);
+    if (!rc) rc = config_float(c, g, "attention.scale", 1 / sqrt(c->head_dim), &c->attn_scale, e);
+    if (rc) return rc;
+    rc = gguf_get_bool(g, config_key(c, "rope.mrope_interleaved").s, &interleaved, e);
+    if (!rc && !interleaved) q_note(notes, "rope.mrope_interleaved is false: sections are used interleaved all the same "
+                                           "(no difference for text)");
+    return rc == Q_EMISS ? Q_OK : rc;
+}
