@@ -44,6 +44,7 @@ struct kset_opts {
     const char *kv_k, *kv_v;
     const char *tunes;                     /* --tunes DIR or NULL */
     const char *model_arg, *preset_arg;    /* how the child is told the model: -m FILE or --preset NAME */
+    const char *preset_format;             /* weight type of a preset; NULL: the child's default, q8_0 */
     const char *program_dir;               /* where quarry-tune lies */
     void (*say)(void *arg, const char *line);   /* facts and progress, may be NULL */
     void *say_arg;

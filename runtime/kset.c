@@ -1,0 +1,314 @@
+#define _GNU_SOURCE
+#include "kset_child.h"
+#include "kset_ops.h"
+#include "kset_shapes.h"
+#include "layout.h"
+#include "store.h"
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What answers one problem. A problem of op "layout" has a record and no function. */
+struct answer {
+    struct record *record;   /* owned; NULL: missing */
+    void *library;           /* owned */
+    q_kernel_fn fn;
+};
+
+struct kset {
+    struct kset_opts o;
+    struct store *store;
+    struct q_problem_list problems;
+    struct answer *answers;  /* [problems.n] */
+    char temp[Q_PATH];       /* cache of this process alone, "" if none */
+    char *notes;             /* owned: lines about damaged files, '\n'-separated */
+    int missing;
+    char first_missing[300];
+    char id[16];
+};
+
+/* --- what is said ------------------------------------------------------------------------------------------------------ */
+
+static void say(struct kset *k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct kset *k, const char *fmt, ...)
+{
+    char line[1200];
+    va_list ap;
+    if (!k->o.say) return;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    k->o.say(k->o.say_arg, line);
+}
+
+/* The store's lines are kept: when a child runs it meets the same files and tells the same, so they are then dropped. */
+static void keep_note(void *arg, const char *line)
+{
+    struct kset *k = arg;
+    size_t have = k->notes ? strlen(k->notes) : 0, n = strlen(line);
+    char *more = realloc(k->notes, have + n + 2);
+    if (!more) return;
+    memcpy(more + have, line, n);
+    memcpy(more + have + n, "\n", 2);
+    k->notes = more;
+}
+
+static void say_notes(struct kset *k)
+{
+    char *rest = k->notes, *line;
+    while (rest && (line = strsep(&rest, "\n")))
+        if (*line) say(k, "%s", line);
+    free(k->notes);
+    k->notes = NULL;
+}
+
+/* --- looking up -------------------------------------------------------------------------------------------------------- */
+
+/* The generator hash of an op in this build; "" for one that it does not have. */
+static const char *generator_of(const char *op)
+{
+    for (const struct q_op_hash *h = q_op_hashes; h->op; h++)
+        if (!strcmp(h->op, op)) return h->hash;
+    return "";
+}
+
+static struct store_key key_of(const struct kset *k, const struct q_problem *p)
+{
+    return (struct store_key){ p->op, p->shape, p->rows, p->ctx, q_numerics_name(k->o.numerics), k->o.card.key, generator_of(p->op) };
+}
+
+/* strict admits the canonical class alone, whatever a record says. */
+static int admitted(const struct kset *k, const struct record *r)
+{
+    return k->o.numerics != Q_STRICT || !strcmp(r->numerics, "canonical");
+}
+
+static const struct record_object *shared_object(const struct record *r)
+{
+    for (int i = 0; i < r->n_objects; i++)
+        if (!strcmp(r->objects[i].kind, "so")) return &r->objects[i];
+    return NULL;
+}
+
+static int load(struct kset *k, const struct record *r, struct answer *a, struct q_err *e)
+{
+    const struct record_object *o = shared_object(r);
+    char path[Q_PATH];
+    if (!o) return q_fail(e, Q_EMISS, "%s: the record names no object", r->kernel);
+    int bad = store_object(k->store, o->name, path, e);
+    if (bad) return bad;
+    a->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!a->library) {
+        keep_note(k, dlerror());
+        return q_fail(e, Q_EMISS, "%s: the object does not load", r->kernel);
+    }
+    *(void **)&a->fn = dlsym(a->library, r->kernel);
+    if (a->fn) return Q_OK;
+    dlclose(a->library);
+    a->library = NULL;
+    return q_fail(e, Q_EMISS, "%s: the object has no such function", r->kernel);
+}
+
+/* The first record, down the layers, that is admitted and loads. `any` 0: only the first admitted counts, so that the child is
+ * asked to build a winner's object before a default takes its place. */
+static int find_answer(struct kset *k, const struct q_problem *p, int any, struct answer *a, struct q_err *e)
+{
+    struct store_key key = key_of(k, p);
+    struct record *r = malloc(sizeof *r);
+    int layer = 0, bad;
+    if (!r) return q_fail(e, Q_EMEM, "no memory for a record");
+    while (!(bad = store_find(k->store, &key, &layer, r, e))) {
+        if (!admitted(k, r)) continue;
+        if (strcmp(p->op, "layout")) bad = load(k, r, a, e);
+        if (!bad || !any) break;
+    }
+    if (bad) free(r);
+    else a->record = r;
+    return bad;
+}
+
+/* For kset_problems: the record of the weight's layout, or NULL. */
+static const char *chosen_layout(void *arg, const char *type, long n, long n_k)
+{
+    struct kset *k = arg;
+    struct q_problem p = { .op = "layout" };
+    struct answer a = { 0 };
+    shape_layout(p.shape, sizeof p.shape, type, n, n_k);
+    if (find_answer(k, &p, 1, &a, NULL)) return NULL;
+    const struct q_layout *layout = q_layout_find(a.record->layout);
+    free(a.record);
+    return layout ? layout->name : NULL;
+}
+
+static void drop_answers(struct kset *k)
+{
+    for (int i = 0; k->answers && i < k->problems.n; i++) {
+        free(k->answers[i].record);
+        if (k->answers[i].library) dlclose(k->answers[i].library);
+    }
+    free(k->answers);
+    free(k->problems.p);
+    k->answers = NULL;
+    memset(&k->problems, 0, sizeof k->problems);
+}
+
+static void note_missing(struct kset *k, const char *what)
+{
+    if (!k->missing++) snprintf(k->first_missing, sizeof k->first_missing, "%.290s", what);
+}
+
+/* Looks everything up afresh and counts what is missing. Without layouts the rest cannot be named: that is one miss. */
+static int resolve(struct kset *k, const struct q_model *m, int any, struct q_err *e)
+{
+    struct q_err why;
+    drop_answers(k);
+    k->missing = 0;
+    int r = kset_problems(m, k->o.numerics, k->o.kv_k, k->o.kv_v, chosen_layout, k, &k->problems, &why);
+    if (r == Q_EMISS) note_missing(k, why.text);
+    if (r) return r == Q_EMISS ? Q_OK : q_fail(e, r, "%s", why.text);
+    k->answers = calloc((size_t)k->problems.n, sizeof *k->answers);
+    if (!k->answers) return q_fail(e, Q_EMEM, "no memory for %d kernels", k->problems.n);
+    for (int i = 0; i < k->problems.n; i++)
+        if (find_answer(k, &k->problems.p[i], any, &k->answers[i], &why)) note_missing(k, why.text);
+    return Q_OK;
+}
+
+/* --- opening ----------------------------------------------------------------------------------------------------------- */
+
+static int reopen_store(struct kset *k, const char *cache, struct q_err *e)
+{
+    struct store_opts so = { .tunes = k->o.tunes, .cache = cache, .say = keep_note, .say_arg = k };
+    store_close(k->store);
+    return store_open(&k->store, &so, e);
+}
+
+/* Where the cache cannot be written, kernels are built into a directory of this process, removed once they are loaded. */
+static int use_temp(struct kset *k, const struct q_err *why, struct q_err *e)
+{
+    static const char *const prefixes[] = { "/tmp/quarry-", "/dev/shm/quarry-" };
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        if (dir_temp(k->temp, prefixes[i], NULL)) continue;
+        if (!dir_probe(k->temp, 1 << 20, NULL)) {
+            say(k, "%s; kernels are built in a temporary directory for this run only", why->text);
+            return reopen_store(k, k->temp, e);
+        }
+        dir_remove(k->temp);
+    }
+    k->temp[0] = 0;
+    return q_fail(e, Q_EIO, "%s; and neither /tmp nor /dev/shm has room", why->text);
+}
+
+static int build_missing(struct kset *k, struct q_err *e)
+{
+    struct q_err why;
+    int r;
+    if (store_can_write(k->store, &why) && (r = use_temp(k, &why, e))) return r;
+    if (k->answers) say(k, "%d of %d kernels are missing: building them with default params (quarry-tune --effort none)", k->missing, k->problems.n);
+    else say(k, "no kernels for this model on this card yet: building them with default params (quarry-tune --effort none)");
+    free(k->notes);
+    k->notes = NULL;
+    return kset_run_tuner(&k->o, k->temp[0] ? k->temp : NULL, e);
+}
+
+static int complete(struct kset *k, const struct q_model *m, struct q_err *e)
+{
+    struct q_err why = { 0 };
+    int r = resolve(k, m, 0, e);
+    if (r || !k->missing) return r;
+    int built = build_missing(k, &why);
+    if ((r = resolve(k, m, 1, e))) return r;
+    if (!k->missing) return Q_OK;
+    if (built) return q_fail(e, Q_EMISS, "kernels are missing and could not be built: %s", why.text);
+    return q_fail(e, Q_EMISS, "%d kernels are still missing after quarry-tune built them; the first: %s", k->missing, k->first_missing);
+}
+
+static int compare_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* The id depends on what is computed and in which class, not on the order of the list. */
+static int make_id(struct kset *k, struct q_err *e)
+{
+    int n = k->problems.n, failed = 0;
+    char **texts = calloc((size_t)n, sizeof *texts), hex[65];
+    if (!texts) return q_fail(e, Q_EMEM, "no memory for an id of %d kernels", n);
+    for (int i = 0; i < n; i++) {
+        const struct record *r = k->answers[i].record;
+        if (asprintf(&texts[i], "%s %s %s %s", r->op, r->shape, r->numerics, r->params) < 0) {
+            texts[i] = NULL;
+            failed = 1;
+        }
+    }
+    if (!failed) {
+        qsort(texts, (size_t)n, sizeof *texts, compare_text);
+        sha_texts(hex, (const char *const *)texts, n);
+        snprintf(k->id, sizeof k->id, "%.12s", hex);
+    }
+    for (int i = 0; i < n; i++) free(texts[i]);
+    free(texts);
+    return failed ? q_fail(e, Q_EMEM, "no memory for an id of %d kernels", n) : Q_OK;
+}
+
+int kset_open(struct kset **out, const struct q_model *m, const struct kset_opts *o, struct q_err *e)
+{
+    struct kset *k = calloc(1, sizeof *k);
+    *out = NULL;
+    if (!k) return q_fail(e, Q_EMEM, "no memory for a kernel set");
+    k->o = *o;
+    if (!k->o.kv_k) k->o.kv_k = "f16";
+    if (!k->o.kv_v) k->o.kv_v = "f16";
+    int r = reopen_store(k, NULL, e);
+    if (!r) r = complete(k, m, e);
+    if (!r) r = make_id(k, e);
+    say_notes(k);
+    if (k->temp[0]) dir_remove(k->temp);   /* what is loaded stays mapped */
+    if (r) kset_close(k);
+    else *out = k;
+    return r;
+}
+
+void kset_close(struct kset *k)
+{
+    if (!k) return;
+    drop_answers(k);
+    store_close(k->store);
+    free(k->notes);
+    free(k);
+}
+
+/* --- asking ------------------------------------------------------------------------------------------------------------ */
+
+static const struct answer *answer_of(const struct kset *k, const char *op, const char *shape)
+{
+    for (int i = 0; i < k->problems.n; i++)
+        if (!strcmp(k->problems.p[i].op, op) && !strcmp(k->problems.p[i].shape, shape)) return &k->answers[i];
+    return NULL;
+}
+
+int kset_find(const struct kset *k, const char *op, const char *shape, q_kernel_fn *fn, struct q_err *e)
+{
+    const struct answer *a = answer_of(k, op, shape);
+    *fn = a ? a->fn : NULL;
+    return *fn ? Q_OK : q_fail(e, Q_EMISS, "the kernel set has no %s %s", op, shape);
+}
+
+const char *kset_layout(const struct kset *k, const char *type, long n, long kk)
+{
+    char shape[Q_SHAPE_TEXT];
+    shape_layout(shape, sizeof shape, type, n, kk);
+    const struct answer *a = answer_of(k, "layout", shape);
+    return a ? a->record->layout : "rows";
+}
+
+void kset_count(const struct kset *k, int *tuned, int *borrowed, int *defaults)
+{
+    *tuned = *borrowed = *defaults = 0;
+    for (int i = 0; i < k->problems.n; i++) {
+        const char *origin = k->answers[i].record->origin;
+        if (!strcmp(origin, "tuned")) ++*tuned;
+        else if (!strcmp(origin, "borrowed")) ++*borrowed;
+        else ++*defaults;
+    }
+}
+
+const char *kset_id(const struct kset *k) { return k->id; }
