@@ -1,0 +1,235 @@
+#define _GNU_SOURCE
+#include "build.h"
+#include "spawn.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__aarch64__)
+#define ARCH "aarch64"
+#else
+#define ARCH "x86_64"
+#endif
+
+enum { MAX_JOBS = 64, MAX_FLAGS = 32, OUTPUT = 16 * 1024 };
+
+/* One compiler at work. */
+struct job {
+    struct build_task *task;     /* NULL: free */
+    struct child child;
+    double deadline;
+    char output[OUTPUT];
+    size_t n;
+    int late;
+};
+
+struct pool {
+    const struct build_opts *o;
+    struct build_task *tasks;
+    int n, next, done;
+    char dir[Q_PATH];
+    struct job *jobs;            /* owned: [o->jobs] */
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+void build_name(struct build_task *t, const struct cc *cc)
+{
+    struct record_object *o = &t->object;
+    memset(o, 0, sizeof *o);
+    strcpy(o->kind, "so");
+    strcpy(o->arch, ARCH);
+    snprintf(o->compiler, sizeof o->compiler, "%s", cc->version);
+    snprintf(o->flags, sizeof o->flags, "%s", t->flags);
+    sha_texts(o->name, (const char *const[]){ t->unit, o->arch, o->compiler, o->flags }, 4);
+}
+
+/* --- one unit ---------------------------------------------------------------------------------------------------------- */
+
+static int fail_task(struct build_task *t, int rc, const char *why)
+{
+    t->rc = rc;
+    snprintf(t->why, sizeof t->why, "%.150s: %.350s", t->kernel, why);
+    return rc;
+}
+
+static int write_unit(const struct pool *p, const struct build_task *t, struct q_err *e)
+{
+    char path[Q_PATH], file[200];
+    snprintf(file, sizeof file, "%s.c", t->kernel);
+    int r = path_join(path, e, p->dir, file, NULL);
+    return r ? r : file_write(path, t->unit, strlen(t->unit), e);
+}
+
+/* cc FLAGS -o KERNEL.so KERNEL.c, in the work directory: the object must not hold a path. */
+static int start_compiler(const struct pool *p, struct job *j, struct q_err *e)
+{
+    char flags[200], in[200], out[200], *argv[MAX_FLAGS + 5];
+    int n = 0;
+    char *rest = flags, *word;
+    snprintf(flags, sizeof flags, "%s", j->task->flags);
+    snprintf(in, sizeof in, "%s.c", j->task->kernel);
+    snprintf(out, sizeof out, "%s.so", j->task->kernel);
+    argv[n++] = (char *)p->o->cc->program;
+    while ((word = strsep(&rest, " ")) && n <= MAX_FLAGS)
+        if (*word) argv[n++] = word;
+    argv[n++] = "-o";
+    argv[n++] = out;
+    argv[n++] = in;
+    argv[n] = NULL;
+    return child_start(&j->child, argv, p->dir, e);
+}
+
+static int start_job(struct pool *p, struct job *j, struct build_task *t, struct q_err *e)
+{
+    memset(j, 0, sizeof *j);
+    j->task = t;
+    j->deadline = now() + p->o->deadline_s;
+    int r = write_unit(p, t, e);
+    if (!r) r = start_compiler(p, j, e);
+    if (r) j->task = NULL;
+    return r;
+}
+
+/* The first line that says "error"; without one the first line at all. */
+static const char *compiler_reason(struct job *j)
+{
+    j->output[j->n] = 0;
+    char *found = strstr(j->output, "error:");
+    char *line = j->output;
+    if (found)
+        for (line = found; line > j->output && line[-1] != '\n'; line--) {}
+    line[strcspn(line, "\n")] = 0;
+    return *line ? line : "the compiler failed without a word";
+}
+
+/* An object that does not open, or lacks the function, must not enter the store. */
+static int check_object(const char *path, const char *kernel, struct q_err *e)
+{
+    void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!lib) return q_fail(e, Q_EINTERNAL, "%s", dlerror());
+    int there = dlsym(lib, kernel) != NULL;
+    dlclose(lib);
+    return there ? Q_OK : q_fail(e, Q_EINTERNAL, "the object lacks the function %s", kernel);
+}
+
+static int publish(const struct pool *p, struct build_task *t, struct q_err *e)
+{
+    char path[Q_PATH], file[200];
+    struct q_err why;
+    snprintf(file, sizeof file, "%s.so", t->kernel);
+    int r = path_join(path, e, p->dir, file, NULL);
+    if (r) return r;
+    if ((r = check_object(path, t->kernel, &why))) {
+        fail_task(t, r, why.text);
+        return Q_OK;
+    }
+    return store_publish(p->o->store, path, t->object.name, t->object.content, &t->object.size, e);
+}
+
+static int finish_job(struct pool *p, struct job *j, struct q_err *e)
+{
+    struct build_task *t = j->task;
+    int status, r = child_end(&j->child, &status, e);
+    char why[300];
+    j->task = NULL;
+    if (r) return r;
+    t->rc = Q_OK;
+    if (j->late) {
+        snprintf(why, sizeof why, "%s did not end within %d s", p->o->cc->program, p->o->deadline_s);
+        fail_task(t, Q_EIO, why);
+    } else if (status) fail_task(t, Q_EINTERNAL, compiler_reason(j));
+    else r = publish(p, t, e);
+    p->done++;
+    if (p->o->progress) p->o->progress(p->o->progress_arg, p->done, p->n);
+    return r;
+}
+
+/* --- the pool ---------------------------------------------------------------------------------------------------------- */
+
+static int start_free(struct pool *p, struct q_err *e)
+{
+    int r = Q_OK;
+    for (int i = 0; i < p->o->jobs && p->next < p->n && !r; i++)
+        if (!p->jobs[i].task) r = start_job(p, &p->jobs[i], &p->tasks[p->next++], e);
+    return r;
+}
+
+/* Takes what a compiler printed; at its end the job is finished. Output beyond the buffer is read and dropped. */
+static int read_job(struct pool *p, struct job *j, struct q_err *e)
+{
+    char buf[4096];
+    ssize_t n = read(j->child.fd, buf, sizeof buf);
+    if (n < 0 && errno == EINTR) return Q_OK;
+    if (n <= 0) return finish_job(p, j, e);
+    size_t room = OUTPUT - 1 - j->n, k = (size_t)n < room ? (size_t)n : room;
+    memcpy(j->output + j->n, buf, k);
+    j->n += k;
+    return Q_OK;
+}
+
+static void kill_late(struct job *j)
+{
+    if (j->late || now() < j->deadline) return;
+    j->late = 1;
+    child_kill(&j->child);
+}
+
+/* Waits for output, an interrupt or a deadline. */
+static int pump(struct pool *p, struct q_err *e)
+{
+    struct pollfd fds[MAX_JOBS + 1];
+    struct job *of[MAX_JOBS];
+    int n = 0, r = Q_OK;
+    for (int i = 0; i < p->o->jobs; i++)
+        if (p->jobs[i].task) {
+            kill_late(&p->jobs[i]);
+            of[n] = &p->jobs[i];
+            fds[n++] = (struct pollfd){ .fd = p->jobs[i].child.fd, .events = POLLIN };
+        }
+    fds[n] = (struct pollfd){ .fd = p->o->signal_fd, .events = POLLIN };
+    if (poll(fds, (nfds_t)n + 1, 200) < 0) return errno == EINTR ? Q_OK : q_fail(e, Q_EIO, "poll: %s", strerror(errno));
+    if (fds[n].revents) return q_fail(e, Q_EIO, "interrupted: %d of %d kernels are built and kept", p->done, p->n);
+    for (int i = 0; i < n && !r; i++)
+        if (fds[i].revents) r = read_job(p, of[i], e);
+    return r;
+}
+
+static void kill_jobs(struct pool *p)
+{
+    int status;
+    for (int i = 0; i < p->o->jobs; i++) {
+        if (!p->jobs[i].task) continue;
+        child_kill(&p->jobs[i].child);
+        child_end(&p->jobs[i].child, &status, NULL);
+    }
+}
+
+int build_all(const struct build_opts *given, struct build_task *tasks, int n, struct q_err *e)
+{
+    struct build_opts o = *given;
+    struct pool p = { .o = &o, .tasks = tasks, .n = n };
+    o.jobs = o.jobs < 1 ? 1 : o.jobs > MAX_JOBS ? MAX_JOBS : o.jobs;
+    for (int i = 0; i < n; i++) fail_task(&tasks[i], Q_EMISS, "not built");
+    p.jobs = calloc((size_t)o.jobs, sizeof *p.jobs);
+    if (!p.jobs) return q_fail(e, Q_EMEM, "no memory for %d compilers", o.jobs);
+    int r = store_workdir(o.store, p.dir, e);
+    if (!r) {
+        while (!r && p.done < p.n)
+            if (!(r = start_free(&p, e))) r = pump(&p, e);
+        kill_jobs(&p);
+        dir_remove(p.dir);
+    }
+    free(p.jobs);
+    return r;
+}

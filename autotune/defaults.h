@@ -1,0 +1,18 @@
+/* Effort `none`: every problem of a target answered without measuring. What the store already answers stays; a tuned record whose
+ * object is gone has it built again; the rest gets the default params of its space. Layouts come first. */
+#ifndef Q_DEFAULTS_H
+#define Q_DEFAULTS_H
+
+#include "build.h"
+#include "target.h"
+
+struct defaults_result {
+    int kernels, cached, built, failed;
+};
+
+/* build: the store, compiler (cc->program "" until one is needed: it is then found, `cc` given or searched for), jobs, deadline.
+ * say gets one line for each kernel that could not be built. The error tells the first. */
+int defaults_make(const struct target *t, struct gen *g, const struct build_opts *build, struct cc *cc, const char *cc_given,
+                  void (*say)(void *arg, const char *line), void *say_arg, struct defaults_result *result, struct q_err *e);
+
+#endif

@@ -1,0 +1,137 @@
+/* quarry-tune: makes and lists kernel sets. This version answers every problem with default params (effort `none`). */
+#define _GNU_SOURCE
+#include "defaults.h"
+#include "options.h"
+#include "target.h"
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void say(void *arg, const char *line)
+{
+    (void)arg;
+    fprintf(stderr, "quarry-tune: %s\n", line);
+}
+
+static int fail(const struct q_err *e)
+{
+    say(NULL, e->text);
+    return e->code == Q_OK ? 0 : 1;
+}
+
+/* Interrupts become something to poll, so that a build can put away what it has begun. */
+static int catch_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    if (sigprocmask(SIG_BLOCK, &set, NULL)) return -1;
+    signal(SIGPIPE, SIG_IGN);   /* whoever reads our lines may go away; the build goes on */
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* A line every few seconds: a large model's set takes a minute. */
+struct progress {
+    double last;
+};
+
+static void show_progress(void *arg, int done, int n)
+{
+    struct progress *p = arg;
+    if (now() - p->last < 5 || done == n) return;
+    p->last = now();
+    fprintf(stderr, "quarry-tune: built %d of %d kernels\n", done, n);
+}
+
+/* --- tune -------------------------------------------------------------------------------------------------------------- */
+
+static int jobs_of(const struct options *o)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return o->jobs ? o->jobs : n > 0 ? (int)n : 1;
+}
+
+static void report(const struct defaults_result *r, const struct cc *cc, double seconds)
+{
+    if (r->built) fprintf(stderr, "quarry-tune: built %d kernels (%d cached) in %.1f s with %s\n", r->built, r->cached, seconds, cc->brief);
+    else fprintf(stderr, "quarry-tune: %d kernels, all cached, %.1f s\n", r->kernels, seconds);
+}
+
+static int tune_with(const struct options *o, struct store *s, struct gen *g, struct q_err *e)
+{
+    struct target t = { .card = o->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v };
+    struct cc cc = { 0 };
+    struct defaults_result result;
+    double start = now();
+    struct progress p = { start };
+    struct build_opts b = { .store = s, .cc = &cc, .jobs = jobs_of(o), .deadline_s = 60, .signal_fd = catch_signals(),
+                            .progress = show_progress, .progress_arg = &p };
+    int r = target_open(&t, o->model, o->preset, o->type, e);
+    if (!r) r = defaults_make(&t, g, &b, &cc, o->cc, say, NULL, &result, e);
+    if (!r) report(&result, &cc, now() - start);
+    target_close(&t);
+    if (b.signal_fd >= 0) close(b.signal_fd);
+    return r;
+}
+
+static int tune(const struct options *o, struct store *s, struct q_err *e)
+{
+    struct gen *g;
+    if (strcmp(o->effort, "none"))
+        return q_fail(e, Q_EUNSUP, "--effort %.32s: measuring is not in this version; --effort none builds default params", o->effort);
+    int r = store_can_write(s, e);
+    if (!r) r = gen_open(&g, o->generator, e);
+    if (r) return r;
+    r = tune_with(o, s, g, e);
+    gen_close(g);
+    return r;
+}
+
+/* --- list -------------------------------------------------------------------------------------------------------------- */
+
+static int list_record(void *arg, const struct record *r, const char *path)
+{
+    const struct options *o = arg;
+    (void)path;
+    char *line = o->json ? record_print(r) : NULL;
+    if (line) fputs(line, stdout);
+    else printf("%-8s %-9s %-9s %s %s %s\n", r->origin, r->profile, r->numerics, r->op, r->shape, r->params);
+    free(line);
+    return 0;
+}
+
+static int list(struct options *o, struct store *s, struct q_err *e)
+{
+    fprintf(stderr, "card %s\n", o->card.key);
+    return store_each(s, o->card.key, list_record, o, e);
+}
+
+int main(int argc, char **argv)
+{
+    struct options o;
+    struct q_err e = { 0 };
+    struct store *s;
+    if (options_read(&o, argc, argv, &e)) {
+        fprintf(stderr, "quarry-tune: %s\n", e.text);
+        options_usage(stderr);
+        return 2;
+    }
+    if (o.done) return 0;
+    struct store_opts so = { .tunes = o.tunes, .cache = o.cache, .say = say };
+    int r = store_open(&s, &so, &e);
+    if (!r) r = strcmp(o.verb, "list") ? tune(&o, s, &e) : list(&o, s, &e);
+    store_close(s);
+    return r ? fail(&e) : 0;
+}

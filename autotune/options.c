@@ -1,0 +1,119 @@
+#include "options.h"
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef QUARRY_VERSION
+#define QUARRY_VERSION "0"
+#endif
+
+void options_usage(FILE *f)
+{
+    fputs("usage: quarry tune [tune] (-m FILE | --preset NAME) [options]   make the kernel set of a model on this card\n"
+          "       quarry tune list [--card KEY] [--json]                   what the store holds for this card\n\n"
+          "  --effort none        default params, nothing is measured (the one effort of this version)\n"
+          "  -m FILE              the model, a GGUF file\n"
+          "  --preset NAME        a shape by name (qwen3.5-0.8b), with weights of --type T (q8_0)\n"
+          "  --numerics N         strict, pinned (default), free or reference\n"
+          "  --kv-k F, --kv-v F   format of K and V: f16 (default) or f32\n"
+          "  --card KEY           build for this card instead of the one here, e.g. cpu:avx2\n"
+          "  -t N                 threads that the model will run with (default: all CPUs)\n"
+          "  --tunes DIR          records of winners here, before the user's own\n"
+          "  --cache DIR          default records and objects here (default: $XDG_CACHE_HOME/quarry)\n"
+          "  --cc PROGRAM         the C compiler (default: the first of cc, gcc, clang)\n"
+          "  -j N                 compilers at a time (default: one a CPU)\n"
+          "  --generator DIR      templates of this source tree instead of the built-in ones\n"
+          "  --json               list: one record a line, as stored\n", f);
+}
+
+enum { O_EFFORT = 256, O_PRESET, O_TYPE, O_NUMERICS, O_KV_K, O_KV_V, O_CARD, O_TUNES, O_CACHE, O_CC, O_GENERATOR, O_JSON, O_VERSION, O_HELP };
+
+static const struct option longs[] = {
+    { "effort", 1, NULL, O_EFFORT },     { "preset", 1, NULL, O_PRESET },   { "type", 1, NULL, O_TYPE },
+    { "numerics", 1, NULL, O_NUMERICS }, { "kv-k", 1, NULL, O_KV_K },       { "kv-v", 1, NULL, O_KV_V },
+    { "card", 1, NULL, O_CARD },         { "tunes", 1, NULL, O_TUNES },     { "cache", 1, NULL, O_CACHE },
+    { "cc", 1, NULL, O_CC },             { "generator", 1, NULL, O_GENERATOR }, { "json", 0, NULL, O_JSON },
+    { "version", 0, NULL, O_VERSION },   { "help", 0, NULL, O_HELP },       { "threads", 1, NULL, 't' },
+    { "model", 1, NULL, 'm' },           { "jobs", 1, NULL, 'j' },          { 0 },
+};
+
+/* What needs more than a pointer kept. */
+struct raw {
+    const char *card, *threads, *jobs, *numerics;
+};
+
+static const char **slot_of(struct options *o, struct raw *r, int c)
+{
+    switch (c) {
+    case 'm': return &o->model;
+    case 't': return &r->threads;
+    case 'j': return &r->jobs;
+    case O_EFFORT: return &o->effort;
+    case O_PRESET: return &o->preset;
+    case O_TYPE: return &o->type;
+    case O_NUMERICS: return &r->numerics;
+    case O_KV_K: return &o->kv_k;
+    case O_KV_V: return &o->kv_v;
+    case O_CARD: return &r->card;
+    case O_TUNES: return &o->tunes;
+    case O_CACHE: return &o->cache;
+    case O_CC: return &o->cc;
+    case O_GENERATOR: return &o->generator;
+    default: return NULL;
+    }
+}
+
+static int read_words(struct options *o, struct raw *r, int argc, char **argv, struct q_err *e)
+{
+    int c;
+    opterr = 0;
+    while ((c = getopt_long(argc, argv, ":m:t:j:h", longs, NULL)) != -1) {
+        const char **slot = slot_of(o, r, c);
+        if (slot) *slot = optarg;
+        else if (c == O_JSON) o->json = 1;
+        else if (c == O_VERSION) printf("quarry-tune %s\n", QUARRY_VERSION);
+        else if (c == O_HELP || c == 'h') options_usage(stdout);
+        else if (c == ':') return q_fail(e, Q_EINPUT, "%s needs a value", argv[optind - 1]);
+        else return q_fail(e, Q_EINPUT, "unknown option '%s'", argv[optind - 1]);
+        if (c == O_VERSION || c == O_HELP || c == 'h') o->done = 1;
+    }
+    if (optind < argc) o->verb = argv[optind++];
+    if (optind < argc) return q_fail(e, Q_EINPUT, "'%s': expected one verb", argv[optind]);
+    return Q_OK;
+}
+
+static int to_count(const char *name, const char *text, int *v, struct q_err *e)
+{
+    char *end;
+    if (!text) return Q_OK;
+    long n = strtol(text, &end, 10);
+    if (!*text || *end || n < 1 || n > 4096) return q_fail(e, Q_EINPUT, "%s: expected 1..4096, found '%s'", name, text);
+    *v = (int)n;
+    return Q_OK;
+}
+
+static int one_of(const char *name, const char *value, const char *a, const char *b, struct q_err *e)
+{
+    if (!strcmp(value, a) || !strcmp(value, b)) return Q_OK;
+    return q_fail(e, Q_EINPUT, "%s: expected %s or %s, found '%s'", name, a, b, value);
+}
+
+static int check(struct options *o, const struct raw *raw, struct q_err *e)
+{
+    int threads = 0, numerics = q_numerics_parse(raw->numerics), r;
+    if ((r = one_of("verb", o->verb, "tune", "list", e))) return r;
+    if ((r = one_of("--kv-k", o->kv_k, "f16", "f32", e)) || (r = one_of("--kv-v", o->kv_v, "f16", "f32", e))) return r;
+    if (numerics < 0) return q_fail(e, Q_EINPUT, "--numerics: expected strict, pinned, free or reference, found '%s'", raw->numerics);
+    o->numerics = (enum q_numerics)numerics;
+    if ((r = to_count("-t", raw->threads, &threads, e)) || (r = to_count("-j", raw->jobs, &o->jobs, e))) return r;
+    if (!strcmp(o->verb, "tune") && !o->model == !o->preset) return q_fail(e, Q_EINPUT, "expected one of -m FILE and --preset NAME");
+    return raw->card ? card_parse(&o->card, raw->card, e) : card_detect_cpu(&o->card, threads, e);
+}
+
+int options_read(struct options *o, int argc, char **argv, struct q_err *e)
+{
+    struct raw raw = { .numerics = "pinned" };
+    *o = (struct options){ .verb = "tune", .effort = "none", .type = "q8_0", .kv_k = "f16", .kv_v = "f16" };
+    int r = read_words(o, &raw, argc, argv, e);
+    return r || o->done ? r : check(o, &raw, e);
+}

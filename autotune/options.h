@@ -1,0 +1,26 @@
+/* The command line of quarry-tune. */
+#ifndef Q_OPTIONS_H
+#define Q_OPTIONS_H
+
+#include "runtime/card.h"
+#include "runtime/kset.h"
+#include <stdio.h>
+
+struct options {
+    const char *verb;                /* "tune" or "list" */
+    const char *effort;              /* "none" */
+    const char *model, *preset, *type;
+    struct q_card card;              /* --card, or this machine with -t threads */
+    enum q_numerics numerics;
+    const char *kv_k, *kv_v;
+    const char *tunes, *cache, *cc, *generator;
+    int jobs;                        /* 0: one a CPU */
+    int json;
+    int done;                        /* --help or --version was answered */
+};
+
+void options_usage(FILE *f);
+/* Q_EINPUT with one line on wrong usage. */
+int options_read(struct options *o, int argc, char **argv, struct q_err *e);
+
+#endif

@@ -1,0 +1,79 @@
+#define _GNU_SOURCE
+#include "spawn.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static int spawn(pid_t *pid, char *const *argv, const char *dir, int out)
+{
+    posix_spawn_file_actions_t fa;
+    posix_spawnattr_t at;
+    sigset_t none;
+    sigemptyset(&none);
+    if (posix_spawn_file_actions_init(&fa)) return ENOMEM;
+    if (posix_spawnattr_init(&at)) {
+        posix_spawn_file_actions_destroy(&fa);
+        return ENOMEM;
+    }
+    posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&fa, out, 1);
+    posix_spawn_file_actions_adddup2(&fa, out, 2);
+    if (dir) posix_spawn_file_actions_addchdir_np(&fa, dir);
+    /* A group of its own: a compiler is a driver and its children, and all of them must end together. */
+    posix_spawnattr_setpgroup(&at, 0);
+    posix_spawnattr_setsigmask(&at, &none);
+    posix_spawnattr_setflags(&at, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+    int failed = posix_spawnp(pid, argv[0], &fa, &at, argv, environ);
+    posix_spawnattr_destroy(&at);
+    posix_spawn_file_actions_destroy(&fa);
+    return failed;
+}
+
+int child_start(struct child *c, char *const *argv, const char *dir, struct q_err *e)
+{
+    int fd[2];
+    if (pipe2(fd, O_CLOEXEC)) return q_fail(e, Q_EIO, "%s: no pipe: %s", argv[0], strerror(errno));
+    int failed = spawn(&c->pid, argv, dir, fd[1]);
+    close(fd[1]);
+    c->fd = fd[0];
+    if (!failed) return Q_OK;
+    close(fd[0]);
+    return q_fail(e, failed == ENOENT ? Q_EMISS : Q_EIO, "%s: cannot start it: %s", argv[0], strerror(failed));
+}
+
+void child_kill(const struct child *c) { kill(-c->pid, SIGKILL); }
+
+int child_end(struct child *c, int *status, struct q_err *e)
+{
+    int s, r;
+    close(c->fd);
+    while ((r = waitpid(c->pid, &s, 0)) < 0 && errno == EINTR) {}
+    if (r < 0) return q_fail(e, Q_EIO, "cannot wait for a child: %s", strerror(errno));
+    *status = WIFEXITED(s) ? WEXITSTATUS(s) : 128 + WTERMSIG(s);
+    return Q_OK;
+}
+
+int child_first_line(char *const *argv, char *line, size_t cap, int *status, struct q_err *e)
+{
+    struct child c;
+    char buf[1024];
+    size_t n = 0;
+    int r = child_start(&c, argv, NULL, e);
+    if (r) return r;
+    for (;;) {
+        ssize_t k = read(c.fd, buf, sizeof buf);
+        if (k < 0 && errno == EINTR) continue;
+        if (k <= 0) break;
+        for (ssize_t i = 0; i < k && n + 1 < cap; i++) line[n++] = buf[i];
+    }
+    line[n] = 0;
+    line[strcspn(line, "\n")] = 0;
+    return child_end(&c, status, e);
+}

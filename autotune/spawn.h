@@ -1,0 +1,22 @@
+/* One child program whose stderr and stdout come back through a pipe. No shell, no inherited signals masked. */
+#ifndef Q_SPAWN_H
+#define Q_SPAWN_H
+
+#include "runtime/err.h"
+#include <sys/types.h>
+
+struct child {
+    pid_t pid;       /* and the id of its process group */
+    int fd;          /* read end of its output; owned */
+};
+
+/* argv[0] is looked up on the PATH unless it holds a '/'. dir: working directory, NULL: this one. Q_EMISS: no such program. */
+int child_start(struct child *c, char *const *argv, const char *dir, struct q_err *e);
+/* Kills the child and all that it started. */
+void child_kill(const struct child *c);
+/* Waits, closes the pipe. *status: exit status, or 128 + signal. */
+int child_end(struct child *c, int *status, struct q_err *e);
+/* Runs to the end and gives the first line of output ("" if none). */
+int child_first_line(char *const *argv, char *line, size_t cap, int *status, struct q_err *e);
+
+#endif

@@ -1,0 +1,63 @@
+#include "target.h"
+#include "runtime/model_parts.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int size_part(void *arg, const struct q_part *p, int layer, struct q_tensor *w)
+{
+    struct q_model *m = ((void **)arg)[0];
+    const struct q_format *format = ((void **)arg)[1];
+    q_part_name(w->name, layer, p->name);
+    w->format = q_part_format(&m->config, p, format);
+    w->n = q_dim_of(&m->config, p->n);
+    w->k = q_dim_of(&m->config, p->k);
+    return 0;
+}
+
+/* A preset's tensors without their bytes: a 27B shape is tuned for on a machine that could not hold it. */
+static int open_shape(struct q_model **out, const char *preset, const char *type, struct q_err *e)
+{
+    const struct q_format *format = q_format_by_name(type);
+    if (!format) return q_fail(e, Q_EUNSUP, "--type %.32s: expected q8_0, f16, bf16 or f32", type);
+    struct q_model *m = calloc(1, sizeof *m);
+    if (!m) return q_fail(e, Q_EMEM, "no memory for a model's shape");
+    int r = config_from_preset(&m->config, preset, e);
+    if (!r) r = config_check(&m->config, preset, e);
+    if (!r && !(m->layers = calloc((size_t)m->config.n_layers, sizeof *m->layers))) r = q_fail(e, Q_EMEM, "no memory for a model's shape");
+    if (r) {
+        free(m);
+        return r;
+    }
+    for (int i = 0; i < m->config.n_layers; i++) m->layers[i].kind = m->config.kind[i];
+    void *arg[] = { m, (void *)format };
+    q_each_part(m, size_part, arg);
+    if (m->config.tied) m->head = m->embd;
+    *out = m;
+    return Q_OK;
+}
+
+int target_open(struct target *t, const char *model, const char *preset, const char *type, struct q_err *e)
+{
+    t->shape_only = !model;
+    return model ? model_open(&t->model, model, e) : open_shape(&t->model, preset, type, e);
+}
+
+void target_close(struct target *t)
+{
+    if (!t->model) return;
+    if (t->shape_only) {
+        free(t->model->layers);
+        free(t->model);
+    } else {
+        model_close(t->model);
+    }
+    t->model = NULL;
+}
+
+int target_key(const struct target *t, struct gen *g, const struct q_problem *p, char generator[65], struct store_key *k, struct q_err *e)
+{
+    int r = gen_hash(g, p->op, generator, e);
+    *k = (struct store_key){ p->op, p->shape, p->rows, p->ctx, q_numerics_name(t->numerics), t->card.key, generator };
+    return r;
+}
