@@ -55,7 +55,8 @@ static int fill_defaults(struct q_engine *en, struct q_err *e)
     if (!o->max_seqs) o->max_seqs = 1;
     if (!o->max_rows) o->max_rows = 512;
     if (!o->max_out) o->max_out = o->max_seqs;
-    if (!o->ctx) o->ctx = c->n_ctx_train < 4096 ? c->n_ctx_train : 4096;
+    int want = o->ctx_hint > 4096 ? o->ctx_hint : 4096;
+    if (!o->ctx) o->ctx = c->n_ctx_train < want ? c->n_ctx_train : want;
     const char *kv = o->numerics == Q_REFERENCE ? "f32" : "f16";
     if (!o->kv_k || o->numerics == Q_REFERENCE) o->kv_k = kv;
     if (!o->kv_v || o->numerics == Q_REFERENCE) o->kv_v = kv;
@@ -84,7 +85,7 @@ static int open_kernels(struct q_engine *en, struct q_err *e)
 {
     const struct q_engine_opts *o = &en->o;
     struct kset_opts k = {.card = en->device->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v, .tunes = o->tunes,
-                          .model_arg = o->model, .preset_arg = o->preset, .program_dir = o->program_dir, .say = o->say, .say_arg = o->say_arg};
+                          .model_arg = o->model, .preset_arg = o->preset, .preset_format = o->preset_type, .program_dir = o->program_dir, .say = o->say, .say_arg = o->say_arg};
     int tuned, borrowed, defaults, rc = kset_open(&en->kernels, en->model, &k, e);
     if (rc) return rc;
     kset_count(en->kernels, &tuned, &borrowed, &defaults);

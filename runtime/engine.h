@@ -25,7 +25,8 @@ struct q_engine_opts {
     const char *preset, *preset_type;   /* synthetic weights of a named shape; type "q8_0" */
     const struct q_config *config;      /* or of this shape (tests) */
     int threads;                        /* <= 0: all CPUs allowed */
-    int ctx;                            /* KV tokens a sequence may hold; 0: 4096, at most what the model was trained for */
+    int ctx;                            /* KV tokens a sequence may hold; 0: 4096 or ctx_hint if that is more, at most what the model was trained for */
+    int ctx_hint;                       /* tokens that the caller expects to need */
     int max_seqs;                       /* 0: 1 */
     int max_snaps;                      /* snapshots that may exist at once; 0: none */
     int max_rows;                       /* rows a step; 0: 512 */

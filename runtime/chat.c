@@ -1,0 +1,75 @@
+#include "chat.h"
+#include "chat_template.h"
+#include "gguf.h"
+#include "model.h"
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct q_chat {
+    const struct tokenizer *tokenizer;   /* borrowed */
+    struct chat_template *template;
+};
+
+int q_chat_open(struct q_chat **out, const struct q_engine *en, const char *jinja, struct q_err *e)
+{
+    const struct q_model *m = q_engine_model(en);
+    struct gguf_str file = {0};
+    char where[4160];
+    if (!q_engine_tokenizer(en)) return q_fail(e, Q_EMISS, "%s has no tokenizer, so it cannot chat", m->path);
+    int rc = jinja ? Q_OK : gguf_get_str(m->file, "tokenizer.chat_template", &file, e);
+    if (rc == Q_EMISS) return q_fail(e, Q_EMISS, "%s has no chat template (key tokenizer.chat_template)", m->path);
+    if (rc) return rc;
+    struct q_chat *c = calloc(1, sizeof *c);
+    if (!c) return q_fail(e, Q_EMEM, "no memory for a chat");
+    c->tokenizer = q_engine_tokenizer(en);
+    snprintf(where, sizeof where, "%s: chat template", jinja ? "given" : m->path);
+    rc = chat_template_open(&c->template, jinja ? jinja : file.s, jinja ? strlen(jinja) : file.n, where, e);
+    if (rc) free(c);
+    else *out = c;
+    return rc;
+}
+
+void q_chat_close(struct q_chat *c)
+{
+    if (!c) return;
+    chat_template_close(c->template);
+    free(c);
+}
+
+static int guard(void *ctx, const char *s, size_t n, char **out, size_t *out_n, struct q_err *e)
+{
+    const struct q_chat *c = ctx;
+    return tok_guard(c->tokenizer, s, n, out, out_n, e);
+}
+
+int q_chat_encode(struct q_chat *c, const char *messages, const char *tools, const char *options, struct tok_ids *ids, struct q_err *e)
+{
+    struct chat_text_guard g = {guard, c};
+    struct chat_request r = {.messages = messages, .tools = tools, .options = options, .add_generation_prompt = true, .guard = &g};
+    char *text;
+    size_t n;
+    int rc = chat_template_render(c->template, &r, &text, &n, e);
+    if (rc) return rc;
+    rc = tok_encode(c->tokenizer, text, n, TOK_PARSE_CONTROL | TOK_GUARDED, ids, e);
+    free(text);
+    return rc;
+}
+
+static int add_message(cJSON *list, const char *role, const char *text)
+{
+    cJSON *m = cJSON_CreateObject();
+    int ok = m && cJSON_AddStringToObject(m, "role", role) && cJSON_AddStringToObject(m, "content", text) && cJSON_AddItemToArray(list, m);
+    if (!ok) cJSON_Delete(m);
+    return ok;
+}
+
+char *q_chat_messages(const char *system, const char *user)
+{
+    cJSON *list = cJSON_CreateArray();
+    int ok = list && (!system || add_message(list, "system", system)) && add_message(list, "user", user);
+    char *text = ok ? cJSON_PrintUnformatted(list) : NULL;
+    cJSON_Delete(list);
+    return text;
+}

@@ -1,0 +1,22 @@
+/* From messages to token ids: the model file's chat template, rendered around guarded text, then tokenised with control tokens.
+ *
+ * Text of messages never becomes a control token: every string is guarded before the template sees it (tok_guard), and only
+ * what the template itself wrote is read as control. One chat serves one thread at a time.
+ */
+#ifndef Q_CHAT_H
+#define Q_CHAT_H
+
+#include "engine.h"
+
+struct q_chat;
+/* The template of the engine's model file, or `jinja` if it is not NULL. Q_EMISS when there is none. */
+int q_chat_open(struct q_chat **c, const struct q_engine *en, const char *jinja, struct q_err *e);
+void q_chat_close(struct q_chat *c);
+
+/* messages, tools, options: JSON (tools and options may be NULL). Appends the prompt's ids, generation prompt included. */
+int q_chat_encode(struct q_chat *c, const char *messages, const char *tools, const char *options, struct tok_ids *ids, struct q_err *e);
+
+/* [{"role": "system", ...}, {"role": "user", ...}] as JSON, malloc'd; system may be NULL. Texts must be UTF-8. */
+char *q_chat_messages(const char *system, const char *user);
+
+#endif

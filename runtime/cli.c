@@ -1,0 +1,174 @@
+#define _GNU_SOURCE
+#include "cli.h"
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef QUARRY_VERSION
+#define QUARRY_VERSION "0"
+#endif
+
+const char cli_engine_help[] =
+    "  -m FILE             the model, a GGUF file (of a split set: any part)\n"
+    "  -t N                threads (default: all processors this program may use)\n"
+    "  -c N                context in tokens\n"
+    "  --numerics MODE     strict, pinned (default), free, or reference: fp32 activations and KV\n"
+    "  --kv-k F, --kv-v F  format of stored K and V: f16 (default), f32\n"
+    "  --device cpu        where to run (this version: cpu)\n"
+    "  --tunes DIR         look for kernel records in DIR first\n"
+    "  -q                  no facts on stderr\n";
+
+static void say(void *arg, const char *line) { cli_fact(arg, "%s", line); }
+
+void cli_start(struct q_cli *c, const char *verb)
+{
+    memset(c, 0, sizeof *c);
+    c->verb = verb;
+    ssize_t n = readlink("/proc/self/exe", c->program_dir, sizeof c->program_dir - 1);
+    c->program_dir[n > 0 ? n : 0] = 0;
+    char *slash = strrchr(c->program_dir, '/');
+    if (slash) *slash = 0;
+    c->engine.program_dir = c->program_dir;
+    c->engine.numerics = Q_PINNED;
+    c->engine.say = say;
+    c->engine.say_arg = c;
+}
+
+void cli_fact(const struct q_cli *c, const char *fmt, ...)
+{
+    if (c->quiet) return;
+    va_list ap;
+    va_start(ap, fmt);
+    fputs("# ", stderr);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+}
+
+int cli_fail(const struct q_cli *c, const struct q_err *e)
+{
+    fprintf(stderr, "quarry %s: %s\n", c->verb, e->text);
+    return 1;
+}
+
+int cli_usage(const struct q_cli *c, const char *line)
+{
+    fprintf(stderr, "quarry %s: %s (`quarry %s --help` lists the options)\n", c->verb, line, c->verb);
+    return 2;
+}
+
+void cli_version(void) { printf("quarry %s\n", QUARRY_VERSION); }
+
+int cli_int(const struct q_cli *c, const char *name, const char *value, long lo, long hi, long *out)
+{
+    char *end;
+    errno = 0;
+    long v = strtol(value, &end, 10);
+    if (*value && !*end && !errno && v >= lo && v <= hi) {
+        *out = v;
+        return 0;
+    }
+    fprintf(stderr, "quarry %s: %s expects a whole number from %ld to %ld, not '%s'\n", c->verb, name, lo, hi, value);
+    return -1;
+}
+
+int cli_float(const struct q_cli *c, const char *name, const char *value, double *out)
+{
+    char *end;
+    double v = strtod(value, &end);
+    if (*value && !*end && isfinite(v)) {
+        *out = v;
+        return 0;
+    }
+    fprintf(stderr, "quarry %s: %s expects a number, not '%s'\n", c->verb, name, value);
+    return -1;
+}
+
+static int option_numerics(struct q_cli *c, const char *value)
+{
+    int n = q_numerics_parse(value);
+    if (n < 0) {
+        fprintf(stderr, "quarry %s: --numerics is strict, pinned, free or reference, not '%s'\n", c->verb, value);
+        return -1;
+    }
+    c->engine.numerics = (enum q_numerics)n;
+    return 0;
+}
+
+static int option_device(struct q_cli *c, const char *value)
+{
+    if (!strcmp(value, "cpu") || !strcmp(value, "auto")) return 0;
+    fprintf(stderr, "quarry %s: --device is cpu in this version, not '%s'\n", c->verb, value);
+    return -1;
+}
+
+int cli_option(struct q_cli *c, int opt, const char *value)
+{
+    long n;
+    switch (opt) {
+    case 'm': c->engine.model = value; return 0;
+    case 'q': c->quiet = 1; return 0;
+    case 't':
+        if (cli_int(c, "-t", value, 1, 1024, &n)) return -1;
+        c->engine.threads = (int)n;
+        return 0;
+    case 'c':
+        if (cli_int(c, "-c", value, 1, 1 << 24, &n)) return -1;
+        c->engine.ctx = (int)n;
+        return 0;
+    case CLI_NUMERICS: return option_numerics(c, value);
+    case CLI_DEVICE: return option_device(c, value);
+    case CLI_TUNES: c->engine.tunes = value; return 0;
+    case CLI_PRESET: c->engine.preset = value; return 0;
+    case CLI_TYPE: c->engine.preset_type = value; return 0;
+    case CLI_KV_K: c->engine.kv_k = value; return 0;
+    case CLI_KV_V: c->engine.kv_v = value; return 0;
+    default: return -1;
+    }
+}
+
+/* Reads to the end, doubling; a directory or device that cannot be read is an error of read(). */
+static int read_all(FILE *f, const char *path, char **text, size_t *n, struct q_err *e)
+{
+    size_t cap = 1 << 16;
+    char *p = malloc(cap + 1);
+    *n = 0;
+    for (size_t got; p && (got = fread(p + *n, 1, cap - *n, f)) > 0;) {
+        *n += got;
+        if (*n < cap) continue;
+        char *more = cap < SIZE_MAX / 4 ? realloc(p, (cap *= 2) + 1) : NULL;
+        if (!more) free(p);
+        p = more;
+    }
+    if (!p) return q_fail(e, Q_EMEM, "%s: no memory for its text", path);
+    if (ferror(f)) {
+        free(p);
+        return q_fail(e, Q_EIO, "%s: cannot read: %s", path, strerror(errno));
+    }
+    p[*n] = 0;
+    *text = p;
+    return Q_OK;
+}
+
+int cli_read_file(const char *path, char **text, size_t *n, struct q_err *e)
+{
+    if (!strcmp(path, "-")) return read_all(stdin, "standard input", text, n, e);
+    FILE *f = fopen(path, "rb");
+    if (!f) return q_fail(e, Q_EIO, "%s: cannot open: %s", path, strerror(errno));
+    int rc = read_all(f, path, text, n, e);
+    fclose(f);
+    return rc;
+}
+
+double cli_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}

@@ -1,0 +1,42 @@
+/* What the verbs of `quarry` share: options that open an engine, reading a prompt, and how facts and errors are shown.
+ * Results go to stdout; facts ("# ..."), progress and errors to stderr. */
+#ifndef Q_CLI_H
+#define Q_CLI_H
+
+#include "engine.h"
+#include <getopt.h>
+
+struct q_cli {
+    const char *verb;
+    struct q_engine_opts engine;
+    int quiet;                 /* no facts */
+    char program_dir[4096];
+};
+
+/* long options every engine verb has; their values are above any character */
+enum { CLI_NUMERICS = 256, CLI_DEVICE, CLI_TUNES, CLI_PRESET, CLI_TYPE, CLI_KV_K, CLI_KV_V, CLI_VERSION, CLI_HELP, CLI_OWN };
+#define CLI_SHORT "m:t:c:q"
+#define CLI_LONG                                                                                                                   \
+    {"model", 1, 0, 'm'}, {"threads", 1, 0, 't'}, {"ctx", 1, 0, 'c'}, {"quiet", 0, 0, 'q'}, {"numerics", 1, 0, CLI_NUMERICS},       \
+        {"device", 1, 0, CLI_DEVICE}, {"tunes", 1, 0, CLI_TUNES}, {"preset", 1, 0, CLI_PRESET}, {"type", 1, 0, CLI_TYPE},           \
+        {"kv-k", 1, 0, CLI_KV_K}, {"kv-v", 1, 0, CLI_KV_V}, {"version", 0, 0, CLI_VERSION}, {"help", 0, 0, CLI_HELP}
+extern const char cli_engine_help[];
+
+/* Fills defaults; errors and facts name `verb`. */
+void cli_start(struct q_cli *c, const char *verb);
+/* Takes an option of CLI_SHORT or CLI_LONG; 0, or -1 after a line on stderr when its value makes no sense. */
+int cli_option(struct q_cli *c, int opt, const char *value);
+/* A whole number in [lo, hi]; 0, or -1 after a line on stderr. */
+int cli_int(const struct q_cli *c, const char *name, const char *value, long lo, long hi, long *out);
+int cli_float(const struct q_cli *c, const char *name, const char *value, double *out);
+/* Prints "quarry VERB: text" and returns the exit status 1. */
+int cli_fail(const struct q_cli *c, const struct q_err *e);
+/* "quarry VERB: " and the line; returns the exit status 2. */
+int cli_usage(const struct q_cli *c, const char *line);
+void cli_version(void);
+void cli_fact(const struct q_cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A whole file ("-": standard input) into malloc'd memory with a NUL behind it. */
+int cli_read_file(const char *path, char **text, size_t *n, struct q_err *e);
+double cli_seconds(void);
+
+#endif

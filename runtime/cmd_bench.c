@@ -1,0 +1,206 @@
+/* quarry bench: prefill and decode speed at depths, on a file or on synthetic weights of a preset's shape. Depth is pretended (the KV
+ * pages hold whatever they hold), so a deep measurement costs no prefill; speed does not depend on the values. */
+#include "cli.h"
+#include "cmd.h"
+#include "kv.h"
+#include "model.h"
+#include "roof.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPT_JSON = CLI_OWN, OPT_DEPTHS, MAX_DEPTHS = 16, MAX_REPS = 100 };
+
+struct bench {
+    struct q_cli cli;
+    long prompt, generate, reps;
+    int depth[MAX_DEPTHS], n_depths;
+    int json, rows_printed;
+    double read_rate;            /* measured bytes a second */
+};
+
+struct sample {
+    double median, min, max;     /* tokens a second */
+};
+
+static void help(void)
+{
+    printf("usage: quarry bench (-m FILE | --preset NAME) [options]\n\n"
+           "  --preset NAME       synthetic weights of this shape (qwen3.5-0.8b ...)\n"
+           "  --type T            their format: q8_0 (default), f16, bf16, f32\n"
+           "  -p N                prefill tokens (512; 0: none)\n"
+           "  -n N                decode tokens (32; 0: none)\n"
+           "  -d LIST             depths: tokens in the sequence before (0)\n"
+           "  -r N                repetitions, medians are printed (3)\n"
+           "  --json              results as JSON\n%s",
+           cli_engine_help);
+}
+
+static const struct option longs[] = {CLI_LONG, {"json", 0, 0, OPT_JSON}, {"depths", 1, 0, 'd'}, {0, 0, 0, 0}};
+
+static int parse_depths(struct bench *b, const char *list)
+{
+    b->n_depths = 0;
+    for (const char *p = list; *p; p += *p == ',') {
+        char one[16];
+        size_t n = strcspn(p, ",");
+        long depth;
+        if (n >= sizeof one || b->n_depths == MAX_DEPTHS) return cli_usage(&b->cli, "-d expects at most 16 numbers, as 0,4096");
+        memcpy(one, p, n);
+        one[n] = 0;
+        if (cli_int(&b->cli, "-d", one, 0, 1 << 24, &depth)) return -1;
+        b->depth[b->n_depths++] = (int)depth;
+        p += n;
+    }
+    return b->n_depths ? 0 : cli_usage(&b->cli, "-d is empty");
+}
+
+static int parse_args(struct bench *b, int argc, char **argv)
+{
+    for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT "p:n:d:r:", longs, NULL)) != -1;) {
+        int bad = 0;
+        switch (opt) {
+        case 'p': bad = cli_int(&b->cli, "-p", optarg, 0, 1 << 20, &b->prompt); break;
+        case 'n': bad = cli_int(&b->cli, "-n", optarg, 0, 1 << 20, &b->generate); break;
+        case 'r': bad = cli_int(&b->cli, "-r", optarg, 1, MAX_REPS, &b->reps); break;
+        case 'd': bad = parse_depths(b, optarg); break;
+        case OPT_JSON: b->json = 1; break;
+        case CLI_HELP: help(); return 1;
+        case CLI_VERSION: cli_version(); return 1;
+        case '?': return 3;
+        default: bad = cli_option(&b->cli, opt, optarg);
+        }
+        if (bad) return 3;
+    }
+    if (optind < argc) return cli_usage(&b->cli, "an argument without an option") + 1;
+    if (!b->cli.engine.model == !b->cli.engine.preset) return cli_usage(&b->cli, "expected one of -m FILE and --preset NAME") + 1;
+    return 0;
+}
+
+/* Ids spread over the vocabulary, the same every run. */
+static int any_id(int i, int vocab) { return (int)((unsigned)(i + 1) * 2654435761u % (unsigned)vocab); }
+
+static int run_prefill(struct bench *b, struct q_engine *en, struct q_seq *s, double *seconds, struct q_err *e)
+{
+    int vocab = q_engine_model(en)->config.n_vocab;
+    int *ids = malloc((size_t)b->prompt * sizeof *ids);
+    if (!ids) return q_fail(e, Q_EMEM, "no memory for a prompt of %ld tokens", b->prompt);
+    for (int i = 0; i < b->prompt; i++) ids[i] = any_id(i, vocab);
+    double t0 = cli_seconds();
+    int rc = q_prefill(en, s, ids, (int)b->prompt, 0, Q_WANT_ID, NULL, NULL, e);
+    *seconds = cli_seconds() - t0;
+    free(ids);
+    return rc;
+}
+
+static int run_decode(struct bench *b, struct q_engine *en, struct q_seq *s, double *seconds, struct q_err *e)
+{
+    struct q_result r = {0};
+    int id = any_id(7, q_engine_model(en)->config.n_vocab), rc = Q_OK;
+    double t0 = cli_seconds();
+    for (int i = 0; i < b->generate && !rc; i++) {
+        rc = q_prefill(en, s, &id, 1, 1, Q_WANT_ID, NULL, &r, e);
+        if (!rc) id = r.id[0];
+    }
+    *seconds = cli_seconds() - t0;
+    return rc;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* One uncounted run, then `reps`. */
+static int measure(struct bench *b, struct q_engine *en, int depth, int decode, struct sample *out, struct q_err *e)
+{
+    double rate[MAX_REPS], seconds = 0;
+    long tokens = decode ? b->generate : b->prompt;
+    int rc = Q_OK;
+    for (long i = -1; i < b->reps && !rc; i++) {
+        struct q_seq *s;
+        if ((rc = q_seq_open(en, &s, e))) break;
+        rc = q_seq_pretend(s, depth, e);
+        if (!rc) rc = decode ? run_decode(b, en, s, &seconds, e) : run_prefill(b, en, s, &seconds, e);
+        if (!rc && i >= 0) rate[i] = (double)tokens / seconds;
+        q_seq_close(s);
+    }
+    if (rc) return rc;
+    qsort(rate, (size_t)b->reps, sizeof *rate, by_value);
+    *out = (struct sample){rate[b->reps / 2], rate[0], rate[b->reps - 1]};
+    return Q_OK;
+}
+
+/* Bytes that one decode step must read or write: all matrices but the embedding (unless it is the head too), KV, states twice. */
+static double decode_bytes(const struct q_engine *en, int past)
+{
+    const struct q_model *m = q_engine_model(en);
+    double weights = (double)m->weight_bytes - (m->config.tied ? 0 : (double)m->embd.bytes);
+    const char *kv = "f16";
+    return weights + (double)past * (double)kv_page_bytes(&m->config, kv, kv) / KV_PAGE + 2.0 * (double)states_slot_bytes(&m->config);
+}
+
+static void print_row(struct bench *b, const struct q_engine *en, const char *test, int depth, const struct sample *s, double roof)
+{
+    if (b->json) {
+        printf("%s{\"model\": \"%s\", \"threads\": %d, \"test\": \"%s\", \"depth\": %d, \"tokens_per_second\": %.3f, \"min\": %.3f, \"max\": %.3f",
+               b->rows_printed++ ? ",\n " : "[", q_engine_model(en)->path, q_engine_threads(en), test, depth, s->median, s->min, s->max);
+        if (roof > 0) printf(", \"roof\": %.3f, \"percent_of_roof\": %.1f", roof, 100 * s->median / roof);
+        printf("}");
+    } else {
+        printf("| %-7s | %6d | %9.2f | %9.2f | %9.2f |", test, depth, s->median, s->min, s->max);
+        if (roof > 0) printf(" %5.1f %% of %.1f GB/s read |\n", 100 * s->median / roof, b->read_rate * 1e-9);
+        else printf("%*s|\n", 24, "");
+    }
+    fflush(stdout);
+}
+
+static int bench_depth(struct bench *b, struct q_engine *en, int depth, struct q_err *e)
+{
+    char test[16];
+    struct sample s;
+    int rc = Q_OK;
+    if (b->prompt) {
+        rc = measure(b, en, depth, 0, &s, e);
+        snprintf(test, sizeof test, "pp%ld", b->prompt);
+        if (!rc) print_row(b, en, test, depth, &s, 0);
+    }
+    if (!rc && b->generate) {
+        rc = measure(b, en, depth, 1, &s, e);
+        snprintf(test, sizeof test, "tg%ld", b->generate);
+        if (!rc) print_row(b, en, test, depth, &s, b->read_rate / decode_bytes(en, depth + (int)b->generate / 2));
+    }
+    return rc;
+}
+
+static int bench_all(struct bench *b, struct q_engine *en, struct q_err *e)
+{
+    int rc = roof_read_rate(q_engine_threads(en), &b->read_rate, e);
+    if (rc) return rc;
+    if (!b->json)
+        printf("%s, %d threads, medians of %ld\n\n| test    |  depth |     tok/s |       min |       max | roof                  |\n"
+               "|---------|-------:|----------:|----------:|----------:|-----------------------|\n",
+               q_engine_model(en)->path, q_engine_threads(en), b->reps);
+    for (int i = 0; i < b->n_depths && !rc; i++) rc = bench_depth(b, en, b->depth[i], e);
+    if (b->json) printf("%s]\n", b->rows_printed ? "" : "[");
+    return rc;
+}
+
+int cmd_bench(int argc, char **argv)
+{
+    struct bench b = {.prompt = 512, .generate = 32, .reps = 3, .depth = {0}, .n_depths = 1};
+    struct q_engine *en = NULL;
+    struct q_err e = {0};
+    cli_start(&b.cli, "bench");
+    int stop = parse_args(&b, argc, argv);
+    if (stop) return stop - 1;
+    for (int i = 0; i < b.n_depths; i++) {
+        long most = b.depth[i] + (b.prompt > b.generate ? b.prompt : b.generate);
+        if (most > b.cli.engine.ctx_hint) b.cli.engine.ctx_hint = (int)most;
+    }
+    int rc = q_engine_open(&en, &b.cli.engine, &e);
+    if (!rc) rc = bench_all(&b, en, &e);
+    q_engine_close(en);
+    return rc ? cli_fail(&b.cli, &e) : 0;
+}
