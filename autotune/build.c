@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
 #include "build.h"
-#include "spawn.h"
+#include "child.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 #include "cc.h"
-#include "spawn.h"
+#include "child.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>

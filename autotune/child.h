@@ -1,6 +1,6 @@
 /* One child program whose stderr and stdout come back through a pipe. No shell, no inherited signals masked. */
-#ifndef Q_SPAWN_H
-#define Q_SPAWN_H
+#ifndef Q_CHILD_H
+#define Q_CHILD_H
 
 #include "runtime/err.h"
 #include <sys/types.h>

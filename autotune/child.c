@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "spawn.h"
+#include "child.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
