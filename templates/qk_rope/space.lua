@@ -1,0 +1,15 @@
+return {
+  shape = { "heads", "kv_heads", "head_dim", "pairs" },
+  params = { { "isa", lib.isa }, { "fma", lib.fma } },
+  require = {
+    { "the rotated pairs lie inside the head", function(p) return p.pairs >= 1 and 2 * p.pairs <= p.head_dim end },
+    lib.card_has_isa, lib.fma_fits_isa,
+  },
+  default = function(p, card, numerics)
+    local isa = lib.default_isa(p, card)
+    return { isa = isa, fma = lib.default_fma(isa, numerics) }
+  end,
+  numerics = lib.numerics_by_fma,
+  bytes = function(p, rows) return rows * ((p.heads + p.kv_heads) * p.head_dim * 8 + p.pairs * 8) end,
+  ops = function(p, rows) return rows * (p.heads + p.kv_heads) * (p.head_dim * 4 + p.pairs * 6) end,
+}
