@@ -21,7 +21,7 @@ static int check_parallel(const struct gguf *g, const char *key, int elem, uint6
 static int check_types(const struct gguf *g, uint64_t n, struct q_err *e)
 {
     const struct gguf_kv *kv;
-    int rc = check_parallel(g, "tokenizer.ggml.token_type", GGUF_I32, n, &kv, e);
+    int rc = check_parallel(g, "tokenizer.ggml.token_type", -1, n, &kv, e);
     if (rc || !kv) return rc;
     for (uint64_t i = 0; i < n; i++) {
         int64_t t = gguf_array_int(kv, i);
