@@ -1,0 +1,131 @@
+/* Case and truth of matmul and matvec. The weights lie behind a second matrix (w_offset) in half of the cases, x rows are picked by a
+ * list in half, the residual form has a stride wider than n. Weight bytes are arbitrary, -128 included. */
+#include "templates/ref.h"
+
+#include "runtime/layout.h"
+#include "templates/matmul/args.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct weights {
+    const struct q_format *format;
+    const struct q_layout *layout;
+    int n, k;
+};
+
+static struct weights weights_of(const struct q_shape *s)
+{
+    const char *type = shape_find(s, "type"), *layout = shape_find(s, "layout");
+    struct weights w = { q_format_by_name(type ? type : ""), q_layout_find(layout ? layout : ""), (int)shape_int(s, "n", 0),
+                         (int)shape_int(s, "k", 0) };
+    return w;
+}
+
+static void fill_q8(unsigned char *p, size_t blocks, int k, unsigned long long *seed)
+{
+    for (size_t b = 0; b < blocks; b++, p += 34) {
+        u16 d = ref_f32_to_half((f32)(ref_uniform(seed, 0.5, 1.5) / 128));
+        memcpy(p, &d, 2);
+        for (int i = 0; i < 32; i++) p[2 + i] = (unsigned char)(ref_next(seed) >> 56);
+    }
+}
+
+static void fill_file(const struct q_format *f, void *p, size_t count, int k, unsigned long long *seed)
+{
+    if (f->type == Q_TYPE_Q8_0) {
+        fill_q8(p, count / 32, k, seed);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        f32 x = (f32)ref_normal(seed);
+        f->quantise((char *)p + i * f->bytes, &x, 1);
+    }
+}
+
+/* `copies` matrices one behind the other, in the shape's layout. */
+static void *make_weights(struct ref_case *c, const struct weights *w, int copies, unsigned long long *seed)
+{
+    size_t bytes = (size_t)w->layout->bytes(w->format, w->n, w->k);
+    char *device = ref_buf(c, "w", REF_IN, REF_BYTES, bytes * copies, 0);
+    void *file = malloc(bytes);
+    if (!file) abort();
+    for (int i = 0; i < copies; i++) {
+        fill_file(w->format, file, (size_t)w->n * w->k, w->k, seed);
+        if (w->layout->pack) w->layout->pack(w->format, device + i * bytes, file, w->n, w->k, 0, w->n);
+        else memcpy(device + i * bytes, file, bytes);
+    }
+    free(file);
+    return device;
+}
+
+static const i32 *make_list(struct ref_case *c, int rows, int x_rows, unsigned long long *seed)
+{
+    i32 *list = ref_buf(c, "list", REF_IN, REF_I32, rows, 0);
+    for (int r = 0; r < rows; r++) list[r] = (i32)(ref_next(seed) % x_rows);
+    return list;
+}
+
+static void make_y(struct ref_case *c, struct matmul_args *a, int add, int rows, int n, unsigned long long *seed)
+{
+    a->y_stride = add ? n + 5 : n;
+    size_t count = (size_t)rows * a->y_stride;
+    a->y = ref_buf(c, "y", add ? REF_INOUT : REF_OUT, REF_F32, count, 1e-5);
+    if (add) ref_fill_f32(a->y, count, seed, 1);
+}
+
+static int matmul_make(struct ref_case *c, void *args, const struct q_shape *s, const struct ref_size *size, unsigned long long seed)
+{
+    struct matmul_args *a = args;
+    struct weights w = weights_of(s);
+    if (!w.format || !w.layout || !w.layout->fits(w.format, w.n, w.k)) return -1;
+    int offset = (int)(ref_next(&seed) & 1), listed = (int)(ref_next(&seed) & 1), x_rows = size->rows + (listed ? 3 : 0);
+    memset(a, 0, sizeof *a);
+    i32 *rows = ref_buf(c, "n_rows", REF_IN, REF_I32, 1, 0);
+    *rows = size->rows;
+    a->n_rows = rows;
+    a->w = make_weights(c, &w, 1 + offset, &seed);
+    if (offset) {
+        i64 *at = ref_buf(c, "w_offset", REF_IN, REF_BYTES, sizeof *at, 0);
+        *at = w.layout->bytes(w.format, w.n, w.k);
+        a->w_offset = at;
+    }
+    if (listed) a->list = make_list(c, size->rows, x_rows, &seed);
+    if (shape_is(s, "act", "q8")) {
+        a->a = ref_act_q8(c, x_rows, w.k, &seed);
+    } else {
+        f32 *x = ref_buf(c, "x", REF_IN, REF_F32, (size_t)x_rows * w.k, 0);
+        ref_fill_f32(x, (size_t)x_rows * w.k, &seed, 1);
+        a->x = x;
+    }
+    make_y(c, a, shape_is(s, "epi", "add"), size->rows, w.n, &seed);
+    return 0;
+}
+
+static double x_at(const struct matmul_args *a, const struct weights *w, i64 row, int i)
+{
+    if (a->x) return a->x[row * w->k + i];
+    return (double)a->a.q[row * w->k + i] * a->a.d[row * (w->k / 32) + i / 32];
+}
+
+static void matmul_run(const void *args, const struct q_shape *s)
+{
+    const struct matmul_args *a = args;
+    struct weights w = weights_of(s);
+    int add = shape_is(s, "epi", "add");
+    const char *base = (const char *)a->w + (a->w_offset ? *a->w_offset : 0);
+    float *row = malloc((size_t)w.k * sizeof *row);
+    if (!row) abort();
+    for (int j = 0; j < w.n; j++) {
+        w.layout->row(w.format, row, base, w.n, w.k, j);
+        for (int r = 0; r < *a->n_rows; r++) {
+            double sum = 0;
+            for (int i = 0; i < w.k; i++) sum += row[i] * x_at(a, &w, a->list ? a->list[r] : r, i);
+            f32 *y = a->y + r * a->y_stride + j;
+            *y = (f32)(add ? *y + sum : sum);
+        }
+    }
+    free(row);
+}
+
+const struct op_ref matmul_ref = { "matmul", sizeof(struct matmul_args), matmul_make, matmul_run };
