@@ -298,14 +298,15 @@ int gen_cost(struct gen *g, const char *op, const char *shape, long rows, long p
     return protected_call(g, call_cost, &c, e);
 }
 
-struct hash_call {
+struct text_call {
     const char *op;
-    char *hex;
+    char *out;
+    size_t cap;
 };
 
 static int call_hash(lua_State *L)
 {
-    struct hash_call *c = lua_touserdata(L, 2);
+    struct text_call *c = lua_touserdata(L, 2);
     unsigned char sum[crypto_hash_sha256_BYTES];
     size_t n;
     lua_getfield(L, 1, "identity");
@@ -313,12 +314,31 @@ static int call_hash(lua_State *L)
     lua_call(L, 1, 1);
     const char *text = luaL_checklstring(L, -1, &n);
     crypto_hash_sha256(sum, (const unsigned char *)text, n);
-    sodium_bin2hex(c->hex, 65, sum, sizeof sum);
+    sodium_bin2hex(c->out, c->cap, sum, sizeof sum);
     return 0;
 }
 
 int gen_hash(struct gen *g, const char *op, char hex[65], struct q_err *e)
 {
-    struct hash_call c = {op, hex};
+    struct text_call c = {op, hex, 65};
     return protected_call(g, call_hash, &c, e);
+}
+
+static int call_ref(lua_State *L)
+{
+    struct text_call *c = lua_touserdata(L, 2);
+    lua_getfield(L, 1, "ref_name");
+    lua_pushstring(L, c->op);
+    lua_call(L, 1, 1);
+    size_t n;
+    const char *name = luaL_checklstring(L, -1, &n);
+    if (n >= c->cap) return luaL_error(L, "op name '%s' is longer than %d characters", name, (int)c->cap - 1);
+    memcpy(c->out, name, n + 1);
+    return 0;
+}
+
+int gen_ref(struct gen *g, const char *op, char name[24], struct q_err *e)
+{
+    struct text_call c = {op, name, 24};
+    return protected_call(g, call_ref, &c, e);
 }

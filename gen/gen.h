@@ -41,6 +41,8 @@ int gen_cost(struct gen *g, const char *op, const char *shape, long rows, long p
 
 /* SHA-256 (hex) over an op's template, space, args.h and the shared parts: the generator key of its records. */
 int gen_hash(struct gen *g, const char *op, char hex[65], struct q_err *e);
+/* The op whose ref.c checks this one: itself, or the first of its pair; "" for an op that is a choice without a kernel. */
+int gen_ref(struct gen *g, const char *op, char name[24], struct q_err *e);
 /* Names of all ops, sorted, NULL-terminated; borrowed. */
 const char *const *gen_ops(struct gen *g);
 

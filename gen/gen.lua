@@ -244,7 +244,10 @@ function gen.identity(op)
   return table.concat(out)
 end
 
--- The name of the op whose ref.c checks this one.
-function gen.ref_name(op) return space_of(op).ref or op end
+-- The op whose ref.c checks this one; "" for an op without a kernel.
+function gen.ref_name(op)
+  local space = space_of(op)
+  return host.read("templates/" .. op .. "/kernel.c.in") and (space.ref or op) or ""
+end
 
 return gen

@@ -7,7 +7,7 @@
 
 struct options {
     const char *op, *shape, *params, *card, *numerics, *dir;
-    int list, space, hash, unit, table;
+    int list, space, hash, unit, table, refs;
 };
 
 static int usage(FILE *f)
@@ -19,6 +19,7 @@ static int usage(FILE *f)
           "       quarry-gen --list         the ops\n"
           "       quarry-gen --hash OP      the generator hash of an op's records\n"
           "       quarry-gen --ops-table    all hashes as C, for the runtime\n"
+          "       quarry-gen --refs-table --dir DIR   which ref.c of the tree checks which op, as C, for tests and tuner\n"
           "   anywhere: --dir DIR  read gen/ and templates/ of a source tree instead of the copies in this program\n",
           f);
     return f == stderr ? 2 : 0;
@@ -44,6 +45,7 @@ static int *flag_option(struct options *o, const char *name)
     if (!strcmp(name, "--hash")) return &o->hash;
     if (!strcmp(name, "--unit")) return &o->unit;
     if (!strcmp(name, "--ops-table")) return &o->table;
+    if (!strcmp(name, "--refs-table")) return &o->refs;
     return NULL;
 }
 
@@ -102,6 +104,34 @@ static int print_table(struct gen *g, struct q_err *e)
     return Q_OK;
 }
 
+/* Whether the tree has templates/NAME/ref.c with a `struct op_ref ref_NAME` in it. */
+static int has_ref(const char *dir, const char *name)
+{
+    char path[4096], line[512], want[64];
+    int found = 0;
+    snprintf(path, sizeof path, "%.4000s/templates/%s/ref.c", dir, name);
+    snprintf(want, sizeof want, "struct op_ref ref_%s ", name);
+    FILE *f = name[0] ? fopen(path, "r") : NULL;
+    while (f && !found && fgets(line, sizeof line, f)) found = strstr(line, want) != NULL;
+    if (f) fclose(f);
+    return found;
+}
+
+static int print_refs(struct gen *g, const char *dir, struct q_err *e)
+{
+    char name[24];
+    int rc = 0;
+    if (!dir) return q_fail(e, Q_EINPUT, "--refs-table: expected --dir");
+    puts("/* Printed by quarry-gen --refs-table. Do not edit. */\n#include \"templates/ref.h\"\n#include <string.h>\n");
+    for (const char *const *op = gen_ops(g); *op && !(rc = gen_ref(g, *op, name, e)); op++)
+        if (!strcmp(*op, name) && has_ref(dir, name)) printf("extern const struct op_ref ref_%s;\n", name);
+    puts("\nconst struct op_ref *ref_find(const char *op)\n{");
+    for (const char *const *op = gen_ops(g); *op && !rc && !(rc = gen_ref(g, *op, name, e)); op++)
+        if (has_ref(dir, name)) printf("    if (!strcmp(op, \"%s\")) return &ref_%s;\n", *op, name);
+    puts("    return NULL;\n}");
+    return rc;
+}
+
 static int print_hash(struct gen *g, const char *op, struct q_err *e)
 {
     char hex[65];
@@ -114,6 +144,7 @@ static int run(struct gen *g, struct options *o, struct q_err *e)
 {
     struct q_card here;
     if (o->table) return print_table(g, e);
+    if (o->refs) return print_refs(g, o->dir, e);
     if (o->list) {
         for (const char *const *op = gen_ops(g); *op; op++) puts(*op);
         return Q_OK;

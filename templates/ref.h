@@ -20,7 +20,15 @@ struct ref_case;
  * |want| of the buffer (ints: absolute). Aborts only on exhausted memory (tests and tuner workers are allowed to). */
 void *ref_buf(struct ref_case *c, const char *name, enum ref_role role, enum ref_elem elem, size_t count, double tol);
 
-/* The sizes of one trial: rows in the step, spread over `seqs` sequences with `past` KV tokens each before the step.
+/* Cases, for the checkers (templates/ref_case.c). */
+struct ref_case *ref_case_open(void);
+void ref_case_close(struct ref_case *c);
+/* Canaries intact, inputs as in `want`, outputs within their tolerance of `want`. The line names buffer, index and both values. */
+int ref_case_compare(const struct ref_case *want, const struct ref_case *got, struct q_err *e);
+/* Over the bytes of all OUT and INOUT buffers: equal for equal results. */
+unsigned long long ref_case_hash(const struct ref_case *c);
+
+/* The sizes of one trial: rows in the step, spread over `seqs` sequences with at most `past` KV tokens each before the step.
  * parts: team size the candidate will run with (scratch is sized by it). */
 struct ref_size {
     int rows, seqs, past, parts;
@@ -33,7 +41,7 @@ struct op_ref {
     void (*run)(const void *args, const struct q_shape *s);
 };
 
-/* Helpers shared by the refs (templates/ref.c). */
+/* Helpers shared by the refs (templates/ref.c, ref_step.c). An op's ref.c defines `const struct op_ref ref_OP`. */
 unsigned long long ref_next(unsigned long long *seed);             /* splitmix64 */
 double ref_uniform(unsigned long long *seed, double lo, double hi);
 double ref_normal(unsigned long long *seed);
@@ -47,6 +55,10 @@ struct step *ref_step(struct ref_case *c, const struct ref_size *size, int n_emb
                       unsigned long long *seed);
 /* Fills quantised activations as kernel.h defines them. */
 struct act_q8 ref_act_q8(struct ref_case *c, int rows, int k, unsigned long long *seed);
+/* Outputs of that form. exact: the values that are quantised are exact, so every bit is; otherwise a tie may fall either way. */
+struct act_q8 ref_out_q8(struct ref_case *c, int rows, int k, int exact);
+/* Quantises 32 values to block `block` of a, in fp32 as kernel.h defines it; 127 / max overflowing counts as all zero. */
+void ref_quantize(const f32 *v, const struct act_q8 *a, size_t block);
 
 /* Every op's ref, by name; NULL if unknown. */
 const struct op_ref *ref_find(const char *op);

@@ -1,0 +1,154 @@
+/* A case: the buffers of one trial, each between canaries, and the comparison of two cases.
+ * Built with AddressSanitizer the canaries are poisoned instead, so that a read beyond a buffer shows as well. */
+#include "templates/ref.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
+enum { CANARY = 256, CANARY_BYTE = 0xA5, MOST_BUFFERS = 128 };
+
+struct buffer {
+    const char *name;
+    enum ref_role role;
+    enum ref_elem elem;
+    size_t count, bytes;
+    double tol;
+    unsigned char *block, *data;    /* block: owned, canary, data, canary */
+};
+
+struct ref_case {
+    int n;
+    struct buffer buf[MOST_BUFFERS];
+};
+
+static const size_t elem_bytes[] = {[REF_F32] = 4, [REF_F16] = 2, [REF_I32] = 4, [REF_I8] = 1, [REF_BYTES] = 1};
+
+struct ref_case *ref_case_open(void)
+{
+    struct ref_case *c = calloc(1, sizeof *c);
+    if (!c) abort();
+    return c;
+}
+
+static void guard(struct buffer *b)
+{
+    memset(b->block, CANARY_BYTE, CANARY);
+    memset(b->data + b->bytes, CANARY_BYTE, CANARY);
+#ifdef __SANITIZE_ADDRESS__
+    __asan_poison_memory_region(b->block, CANARY);
+    __asan_poison_memory_region(b->data + b->bytes, CANARY);
+#endif
+}
+
+static void unguard(const struct buffer *b)
+{
+#ifdef __SANITIZE_ADDRESS__
+    __asan_unpoison_memory_region(b->block, 2 * CANARY + b->bytes);
+#else
+    (void)b;
+#endif
+}
+
+void ref_case_close(struct ref_case *c)
+{
+    if (!c) return;
+    for (int i = 0; i < c->n; i++) {
+        unguard(&c->buf[i]);
+        free(c->buf[i].block);
+    }
+    free(c);
+}
+
+void *ref_buf(struct ref_case *c, const char *name, enum ref_role role, enum ref_elem elem, size_t count, double tol)
+{
+    struct buffer *b = &c->buf[c->n++];
+    if (c->n > MOST_BUFFERS) abort();
+    *b = (struct buffer){name, role, elem, count, count * elem_bytes[elem], tol, NULL, NULL};
+    size_t all = (2 * CANARY + b->bytes + 63) / 64 * 64;
+    b->block = aligned_alloc(64, all);
+    if (!b->block) abort();
+    b->data = b->block + CANARY;
+    memset(b->data, 0xFF, b->bytes);
+    guard(b);
+    return b->data;
+}
+
+static int canaries_intact(const struct buffer *b)
+{
+    unguard(b);
+    for (int i = 0; i < CANARY; i++)
+        if (b->block[i] != CANARY_BYTE || b->data[b->bytes + (size_t)i] != CANARY_BYTE) return 0;
+    return 1;
+}
+
+static double value(const struct buffer *b, size_t i)
+{
+    switch (b->elem) {
+    case REF_F32: return ((const f32 *)b->data)[i];
+    case REF_F16: return ref_half_to_f32(((const u16 *)b->data)[i]);
+    case REF_I32: return ((const i32 *)b->data)[i];
+    case REF_I8: return ((const i8 *)b->data)[i];
+    default: return b->data[i];
+    }
+}
+
+static int is_float(const struct buffer *b) { return b->elem == REF_F32 || b->elem == REF_F16; }
+
+static double largest(const struct buffer *b)
+{
+    double max = 0;
+    for (size_t i = 0; i < b->count; i++) {
+        double v = fabs(value(b, i));
+        if (isfinite(v) && v > max) max = v;
+    }
+    return max;
+}
+
+/* NaN equals NaN, an infinity itself. */
+static int within(double want, double got, double most)
+{
+    if (isnan(want) || isnan(got)) return isnan(want) && isnan(got);
+    return want == got || fabs(got - want) <= most;
+}
+
+static int compare_values(const struct buffer *want, const struct buffer *got, struct q_err *e)
+{
+    double most = is_float(want) ? want->tol * largest(want) : want->tol;
+    if (!memcmp(want->data, got->data, want->bytes)) return Q_OK;
+    for (size_t i = 0; i < want->count; i++) {
+        double w = value(want, i), g = value(got, i);
+        if (!within(w, g, most))
+            return q_fail(e, Q_EINTERNAL, "%s[%zu] of %zu: expected %.9g within %.3g, found %.9g", want->name, i, want->count, w, most, g);
+    }
+    return Q_OK;
+}
+
+/* Buffers that the kernel may not write. Structures hold addresses, which differ between cases. */
+static int is_input(const struct buffer *b) { return b->role == REF_IN && b->elem != REF_BYTES; }
+static int is_output(const struct buffer *b) { return b->role == REF_OUT || b->role == REF_INOUT; }
+
+int ref_case_compare(const struct ref_case *want, const struct ref_case *got, struct q_err *e)
+{
+    if (want->n != got->n) return q_fail(e, Q_EINTERNAL, "cases of %d and %d buffers", want->n, got->n);
+    for (int i = 0; i < want->n; i++) {
+        const struct buffer *w = &want->buf[i], *g = &got->buf[i];
+        if (!canaries_intact(g)) return q_fail(e, Q_EINTERNAL, "%s: written outside of its %zu bytes", g->name, g->bytes);
+        if (is_input(w) && memcmp(w->data, g->data, w->bytes)) return q_fail(e, Q_EINTERNAL, "%s: an input was written", w->name);
+        if (is_output(w) && w->bytes != g->bytes) return q_fail(e, Q_EINTERNAL, "%s: cases of different sizes", w->name);
+        int rc = is_output(w) ? compare_values(w, g, e) : Q_OK;
+        if (rc) return rc;
+    }
+    return Q_OK;
+}
+
+/* FNV-1a. */
+unsigned long long ref_case_hash(const struct ref_case *c)
+{
+    unsigned long long h = 0xCBF29CE484222325ull;
+    for (int i = 0; i < c->n; i++)
+        for (size_t j = 0; is_output(&c->buf[i]) && j < c->buf[i].bytes; j++) h = (h ^ c->buf[i].data[j]) * 0x100000001B3ull;
+    return h;
+}

@@ -1,0 +1,257 @@
+/* op_check: checks ops. One line per failure, naming the kernel; at the end "N passed, N failed". Exit 0 only if none failed.
+ * A candidate is built and run in a child, so that a crash or a hang is a failure like any other. */
+#include "op_check.h"
+#include "runtime/card.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MOST_JOBS = 16, SECONDS_A_KERNEL = 300, MOST_CANONICAL = 4096 };
+
+struct options {
+    const char *op, *shape, *params, *dir, *cache, *trials;
+    int sample, jobs, san, verbose;
+    unsigned long long seed;
+};
+
+/* Outputs of the first canonical candidate of each (ref, shape, size): all others must give the same bits. */
+struct canonical {
+    char key[320], kernel[160];
+    unsigned long long hash;
+};
+
+struct job {
+    pid_t pid;                 /* 0: free */
+    int fd;
+    struct gen_kernel k;
+};
+
+struct run {
+    struct options o;
+    struct gen *g;
+    char card[256];            /* this machine's caches, every path */
+    char here[192];
+    int passed, failed, compiled;
+    struct truth truth;
+    const char *op;
+    struct job job[MOST_JOBS];
+    struct canonical *canon;
+    int n_canon;
+};
+
+static void report(struct run *r, const char *name, const char *why)
+{
+    printf("FAIL %s: %s\n", name, why);
+    fflush(stdout);
+    r->failed++;
+}
+
+/* Whether the outputs have the bits of the first canonical candidate; NULL, or whom they differ from. */
+static const char *differs(struct run *r, const struct gen_kernel *k, int i, unsigned long long hash)
+{
+    const struct ref_size *z = &r->truth.trial->size[i];
+    char key[320];
+    snprintf(key, sizeof key, "%s %s %d/%d/%d", r->truth.ref->op, r->truth.trial->shape, z->rows, z->seqs, z->past);
+    for (int j = 0; j < r->n_canon; j++)
+        if (!strcmp(r->canon[j].key, key)) return r->canon[j].hash == hash ? NULL : r->canon[j].kernel;
+    if (r->n_canon == MOST_CANONICAL) return NULL;
+    struct canonical *c = &r->canon[r->n_canon++];
+    strcpy(c->key, key);
+    strcpy(c->kernel, k->name);
+    c->hash = hash;
+    return NULL;
+}
+
+static void judge(struct run *r, const struct gen_kernel *k, const struct verdict *v)
+{
+    char why[300];
+    if (v->failed) return report(r, k->name, v->why);
+    if (!v->ran) {
+        r->compiled++;
+        return;
+    }
+    for (int i = 0; i < r->truth.trial->n_sizes; i++) {
+        const char *other = strcmp(k->numerics, "canonical") ? NULL : differs(r, k, i, v->hash[i]);
+        if (!other) continue;
+        snprintf(why, sizeof why, "rows %d: canonical, but its bits are not those of %s", r->truth.trial->size[i].rows, other);
+        return report(r, k->name, why);
+    }
+    if (r->o.verbose) printf("ok   %s\n", k->name);
+    r->passed++;
+}
+
+/* The child's whole life. */
+static void child(struct run *r, const struct gen_kernel *k, int fd)
+{
+    struct build_opts b = {r->o.cache, r->o.san};
+    struct verdict v = {0};
+    struct q_err e = {0};
+    char object[4096], path[32];
+    alarm(SECONDS_A_KERNEL);
+    snprintf(path, sizeof path, "+%s+", k->isa);
+    if (kernel_build(object, k, &b, &e)) {
+        v.failed = 1;
+        snprintf(v.why, sizeof v.why, "%.599s", e.text);
+    } else if (strstr(r->here, path)) kernel_check(&v, object, k, &r->truth);
+    _exit(write(fd, &v, sizeof v) != sizeof v);
+}
+
+static void collect(struct run *r, struct job *j)
+{
+    struct verdict v;
+    char why[120];
+    int status;
+    size_t got = 0;
+    for (ssize_t n = 1; n > 0 && got < sizeof v; got += n > 0 ? (size_t)n : 0) n = read(j->fd, (char *)&v + got, sizeof v - got);
+    close(j->fd);
+    waitpid(j->pid, &status, 0);
+    if (got == sizeof v) judge(r, &j->k, &v);
+    else {
+        if (WIFSIGNALED(status)) snprintf(why, sizeof why, "ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        else snprintf(why, sizeof why, "ended with status %d", WEXITSTATUS(status));
+        report(r, j->k.name, why);
+    }
+    gen_kernel_free(&j->k);
+    j->pid = 0;
+}
+
+/* The job that ends next, or a free one. */
+static struct job *free_job(struct run *r)
+{
+    for (int i = 0; i < r->o.jobs; i++)
+        if (!r->job[i].pid) return &r->job[i];
+    siginfo_t info;
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOWAIT)) abort();
+    for (int i = 0; i < r->o.jobs; i++)
+        if (r->job[i].pid == info.si_pid) {
+            collect(r, &r->job[i]);
+            return &r->job[i];
+        }
+    abort();
+}
+
+static void finish(struct run *r)
+{
+    for (int i = 0; i < r->o.jobs; i++)
+        if (r->job[i].pid) collect(r, &r->job[i]);
+}
+
+static void start(struct run *r, const char *params)
+{
+    struct job *j = free_job(r);
+    struct q_err e = {0};
+    int fd[2];
+    if (gen_emit(r->g, r->op, r->truth.trial->shape, params, r->card, "pinned", &j->k, &e)) {
+        report(r, r->op, e.text);
+        return;
+    }
+    fflush(stdout);
+    if (pipe(fd) || (j->pid = fork()) < 0) abort();
+    if (j->pid == 0) {
+        close(fd[0]);
+        child(r, &j->k, fd[1]);
+    }
+    close(fd[1]);
+    j->fd = fd[0];
+}
+
+/* One shape of one op: the card's default always, then a sample of the space. */
+static void check_trial(struct run *r, const struct trial *t, const struct op_ref *ref)
+{
+    struct q_err e = {0};
+    struct sample s = {0};
+    int rc = truth_make(&r->truth, ref, t, r->o.seed, &e);
+    if (!rc && r->o.params) start(r, r->o.params);
+    if (!rc && !r->o.params) {
+        rc = sample_draw(&s, r->g, r->op, t->shape, r->card, r->o.sample, r->o.seed, &e);
+        if (!rc) start(r, "");
+        for (int i = 0; i < s.n; i++) start(r, s.params[i]);
+    }
+    if (rc) report(r, r->op, e.text);
+    finish(r);
+    free(s.params);
+    truth_free(&r->truth);
+}
+
+static void check_op(struct run *r, const char *op)
+{
+    static struct trial trials[MOST_LINES];
+    char file[4096], ref_name[24];
+    struct q_err e = {0};
+    int n = 1;
+    r->op = op;
+    if (gen_ref(r->g, op, ref_name, &e)) return report(r, op, e.text);
+    if (!ref_name[0]) return;        /* a choice without a kernel */
+    const struct op_ref *ref = ref_find(ref_name);
+    if (!ref) return report(r, op, "no templates/OP/ref.c defines its struct op_ref ref_OP");
+    snprintf(file, sizeof file, "%s/%s.txt", r->o.trials, op);
+    n = trials_read(trials, file, &e);
+    if (n < 0) return report(r, op, e.text);
+    if (r->o.shape) {
+        snprintf(trials[0].shape, sizeof trials[0].shape, "%s", r->o.shape);
+        n = 1;
+    }
+    for (int i = 0; i < n; i++) check_trial(r, &trials[i], ref);
+}
+
+static int parse(struct options *o, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i], *v = i + 1 < argc ? argv[i + 1] : NULL;
+        if (!strcmp(a, "--san")) o->san = 1;
+        else if (!strcmp(a, "-v")) o->verbose = 1;
+        else if (!v) return -1;
+        else if (!strcmp(a, "--op")) o->op = v, i++;
+        else if (!strcmp(a, "--shape")) o->shape = v, i++;
+        else if (!strcmp(a, "--params")) o->params = v, i++;
+        else if (!strcmp(a, "--dir")) o->dir = v, i++;
+        else if (!strcmp(a, "--cache")) o->cache = v, i++;
+        else if (!strcmp(a, "--trials")) o->trials = v, i++;
+        else if (!strcmp(a, "--sample")) o->sample = atoi(v), i++;
+        else if (!strcmp(a, "--jobs")) o->jobs = atoi(v), i++;
+        else if (!strcmp(a, "--seed")) o->seed = strtoull(v, NULL, 10), i++;
+        else return -1;
+    }
+    return o->jobs < 1 || o->jobs > MOST_JOBS || (o->shape && !o->op) ? -1 : 0;
+}
+
+/* This machine's key with every path in it, so that paths it lacks are compiled at least. */
+static int describe_machine(struct run *r, struct q_err *e)
+{
+    struct q_card c;
+    int rc = card_detect_cpu(&c, 0, e);
+    if (rc) return rc;
+    char *isa = strstr(c.key, "isa="), *rest = isa ? strchr(isa, ',') : NULL;
+    if (!rest) return q_fail(e, Q_EINTERNAL, "card key '%s' without isa", c.key);
+    snprintf(r->here, sizeof r->here, "+%.*s+", (int)(rest - isa - 4), isa + 4);
+    snprintf(r->card, sizeof r->card, "%.*sisa=avx512vnni+avxvnni+avx2+sse42+scalar%s", (int)(isa - c.key), c.key, rest);
+    return Q_OK;
+}
+
+int main(int argc, char **argv)
+{
+    static struct run r = {.o = {.cache = TEST_BUILD_DIR "/op_cache", .trials = TEST_SOURCE_DIR "/tests/ops", .sample = 8, .jobs = 2, .seed = 1}};
+    struct q_err e = {0};
+#ifdef __SANITIZE_ADDRESS__
+    r.o.san = 1;
+#endif
+    if (parse(&r.o, argc, argv)) {
+        fputs("usage: op_check [--op OP [--shape S] [--params P]] [--sample N] [--seed N] [--jobs N] [--san] [--dir TREE] [--trials DIR] [-v]\n", stderr);
+        return 2;
+    }
+    mkdir(r.o.cache, 0755);
+    r.canon = calloc(MOST_CANONICAL, sizeof *r.canon);
+    if (!r.canon || gen_open(&r.g, r.o.dir, &e) || describe_machine(&r, &e)) {
+        fprintf(stderr, "op_check: %s\n", e.text);
+        return 1;
+    }
+    for (const char *const *op = gen_ops(r.g); *op; op++)
+        if (!r.o.op || !strcmp(r.o.op, *op)) check_op(&r, *op);
+    gen_close(r.g);
+    free(r.canon);
+    printf("%d passed, %d failed, %d compiled only (this machine lacks their path)\n", r.passed, r.failed, r.compiled);
+    return r.failed || r.passed + r.compiled == 0;
+}

@@ -1,0 +1,55 @@
+/* op_check: every op x odd shapes x a sample of legal candidates, built, run and held against ref.c. Shared by its four files. */
+#ifndef OP_CHECK_H
+#define OP_CHECK_H
+
+#include "gen/gen.h"
+#include "templates/ref.h"
+
+enum { MOST_SIZES = 8, MOST_LINES = 64 };
+
+/* One line of tests/ops/OP.txt: a shape and the trial sizes above it. */
+struct trial {
+    char shape[224];
+    struct ref_size size[MOST_SIZES];
+    int n_sizes;
+};
+
+/* Reads `file`; returns how many trials, -1 with *e filled. */
+int trials_read(struct trial t[MOST_LINES], const char *file, struct q_err *e);
+
+/* A sample of the legal candidates' params: at most `most`, the paths taken in turn, drawn by `seed`. */
+struct sample {
+    char (*params)[256];       /* owned */
+    int n, legal;
+};
+int sample_draw(struct sample *s, struct gen *g, const char *op, const char *shape, const char *card, int most, unsigned long long seed,
+                struct q_err *e);
+
+/* The truth of one trial: a case for each size, computed once and shared by all candidates. */
+struct truth {
+    const struct op_ref *ref;
+    struct q_shape shape;
+    const struct trial *trial;
+    unsigned long long seed;
+    struct ref_case *want[MOST_SIZES];
+};
+int truth_make(struct truth *t, const struct op_ref *ref, const struct trial *trial, unsigned long long seed, struct q_err *e);
+void truth_free(struct truth *t);
+
+/* What became of one candidate. */
+struct verdict {
+    int failed, ran;
+    char why[600];
+    unsigned long long hash[MOST_SIZES];   /* of the outputs, for each size */
+};
+
+struct build_opts {
+    const char *cache;         /* folder of objects, named by the hash of unit and command */
+    int sanitize;
+};
+/* Path of the shared object for a kernel, compiled unless the cache has it. */
+int kernel_build(char path[4096], const struct gen_kernel *k, const struct build_opts *o, struct q_err *e);
+/* Loads the object and runs it on every size with teams of 1 and 3, twice each. */
+void kernel_check(struct verdict *v, const char *object, const struct gen_kernel *k, const struct truth *t);
+
+#endif
