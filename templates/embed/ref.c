@@ -61,4 +61,4 @@ static void embed_run(const void *args, const struct q_shape *s)
     }
 }
 
-const struct op_ref embed_ref = { "embed", sizeof(struct embed_args), embed_make, embed_run };
+const struct op_ref ref_embed = { "embed", sizeof(struct embed_args), embed_make, embed_run };

@@ -128,4 +128,4 @@ static void matmul_run(const void *args, const struct q_shape *s)
     free(row);
 }
 
-const struct op_ref matmul_ref = { "matmul", sizeof(struct matmul_args), matmul_make, matmul_run };
+const struct op_ref ref_matmul = { "matmul", sizeof(struct matmul_args), matmul_make, matmul_run };

@@ -69,4 +69,4 @@ static void topk_run(const void *args, const struct q_shape *s)
     }
 }
 
-const struct op_ref topk_ref = { "topk", sizeof(struct topk_args), topk_make, topk_run };
+const struct op_ref ref_topk = { "topk", sizeof(struct topk_args), topk_make, topk_run };
