@@ -74,7 +74,7 @@ struct act_q8 ref_out_q8(struct ref_case *c, int rows, int k, int exact)
                            ref_buf(c, "q.s", REF_OUT, REF_I32, blocks, exact ? 0 : 3)};
 }
 
-void ref_quantize(const f32 *v, const struct act_q8 *a, size_t block)
+void ref_quant_block(const f32 *v, const struct act_q8 *a, size_t block)
 {
     f32 max = 0;
     for (int i = 0; i < Q8_BLOCK; i++) max = fabsf(v[i]) > max ? fabsf(v[i]) : max;

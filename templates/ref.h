@@ -58,7 +58,7 @@ struct act_q8 ref_act_q8(struct ref_case *c, int rows, int k, unsigned long long
 /* Outputs of that form. exact: the values that are quantised are exact, so every bit is; otherwise a tie may fall either way. */
 struct act_q8 ref_out_q8(struct ref_case *c, int rows, int k, int exact);
 /* Quantises 32 values to block `block` of a, in fp32 as kernel.h defines it; 127 / max overflowing counts as all zero. */
-void ref_quantize(const f32 *v, const struct act_q8 *a, size_t block);
+void ref_quant_block(const f32 *v, const struct act_q8 *a, size_t block);
 
 /* Every op's ref, by name; NULL if unknown. */
 const struct op_ref *ref_find(const char *op);

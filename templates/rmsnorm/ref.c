@@ -36,7 +36,7 @@ static void run(const void *args, const struct q_shape *s)
         for (int b = 0; a->q.q && b < n / Q8_BLOCK; b++) {
             f32 v[Q8_BLOCK];
             for (int i = 0; i < Q8_BLOCK; i++) v[i] = (f32)(x[b * Q8_BLOCK + i] * scale * a->w[b * Q8_BLOCK + i]);
-            ref_quantize(v, &a->q, (size_t)r * (size_t)(n / Q8_BLOCK) + (size_t)b);
+            ref_quant_block(v, &a->q, (size_t)r * (size_t)(n / Q8_BLOCK) + (size_t)b);
         }
     }
 }

@@ -1,0 +1,9 @@
+-- No fused multiply-add is involved, so every path gives the same bits.
+return {
+  shape   = { "n" },
+  params  = { { "isa", lib.isa } },
+  require = { { "n is a multiple of 32", function(p) return p.n % 32 == 0 end }, lib.card_has_isa },
+  default = function(p, card) return { isa = lib.default_isa(p, card) } end,
+  bytes   = function(p, rows) return rows * (4 * p.n + p.n + p.n // 4) end,
+  ops     = function(p, rows) return rows * 4 * p.n end,
+}
