@@ -1,0 +1,203 @@
+"""quarry-tune --effort none from end to end: a set is built once, found again quickly, and repaired when something is damaged.
+
+Needs the built programs (QUARRY_BUILD), a C compiler and tests/models/tiny.gguf."""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+BUILD = pathlib.Path(os.environ.get("QUARRY_BUILD", "build"))
+SOURCE = pathlib.Path(os.environ.get("QUARRY_SOURCE", "."))
+TUNE = BUILD / "quarry-tune"
+TINY = SOURCE / "tests/models/tiny.gguf"
+
+
+def tune(home, *args, path=None, **env):
+    variables = {"HOME": str(home), "PATH": path or os.environ["PATH"], **env}
+    begin = time.monotonic()
+    done = subprocess.run([TUNE, *args], env=variables, capture_output=True, text=True, timeout=300)
+    done.seconds = time.monotonic() - begin
+    assert done.returncode in (0, 1, 2), done
+    return done
+
+
+def build_tiny(home, *args, **env):
+    return tune(home, "--effort", "none", "-m", str(TINY), *args, **env)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A home in which the tiny model's set was built; tests put back what they damage."""
+    home = tmp_path_factory.mktemp("home")
+    done = build_tiny(home)
+    assert done.returncode == 0, done.stderr
+    return home, done
+
+
+def objects(home):
+    return sorted((home / ".cache/quarry/objects").glob("??/*.so"))
+
+
+def records(home):
+    return sorted((home / ".cache/quarry/defaults").rglob("*.json"))
+
+
+def state(home):
+    return {p: p.read_bytes() for p in objects(home) + records(home)}
+
+
+def test_builds_every_kernel_and_says_so(built):
+    home, done = built
+    kernels = int(re.search(r"built (\d+) kernels \(0 cached\) in [\d.]+ s with ", done.stderr).group(1))
+    assert kernels == len(objects(home))
+    with_object = [r for r in map(lambda p: json.loads(p.read_text()), records(home)) if r["objects"]]
+    assert len(with_object) == kernels
+    assert done.stdout == ""
+
+
+def test_records_are_one_sorted_line_of_private_files(built):
+    home, _ = built
+    for path in records(home):
+        text = path.read_text()
+        record = json.loads(text)
+        assert text == json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
+        assert record["format"] == 1 and record["origin"] == "default"
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert str(home) not in text
+    assert all(p.stat().st_mode & 0o777 == 0o600 for p in objects(home))
+
+
+def test_second_run_builds_nothing_and_is_quick(built):
+    home, _ = built
+    before = state(home)
+    done = build_tiny(home, path="/nonexistent")  # not even a compiler is needed
+    assert done.returncode == 0, done.stderr
+    assert "all cached" in done.stderr
+    assert done.seconds < 2
+    assert state(home) == before
+
+
+def test_list_shows_the_store(built):
+    home, _ = built
+    lines = tune(home, "list").stdout.splitlines()
+    assert len(lines) == len(records(home))
+    assert any(line.startswith("default") and " matmul type=q8_0," in line for line in lines)
+    as_json = [json.loads(line) for line in tune(home, "list", "--json").stdout.splitlines()]
+    assert {r["op"] for r in as_json} >= {"layout", "embed", "matmul", "matvec", "rmsnorm"}
+
+
+def test_damaged_object_is_told_and_built_again(built):
+    home, _ = built
+    path = objects(home)[0]
+    before = state(home)
+    path.write_bytes(path.read_bytes()[:1000])
+    done = build_tiny(home)
+    assert done.returncode == 0, done.stderr
+    told = [line for line in done.stderr.splitlines() if str(path) in line]
+    assert len(told) == 1 and "damaged" in told[0]
+    assert "built 1 kernels" in done.stderr
+    assert state(home) == before
+
+
+def test_lost_records_find_their_objects_again(built):
+    home, _ = built
+    before = state(home)
+    for path in records(home):
+        path.unlink()
+    done = build_tiny(home)
+    assert done.returncode == 0, done.stderr
+    assert state(home) == before
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"format":99}', b"\xff" * 100])
+def test_damaged_record_is_told_and_written_again(built, damage):
+    home, _ = built
+    before = state(home)
+    path = records(home)[-1]
+    path.write_bytes(damage)
+    done = build_tiny(home)
+    assert done.returncode == 0, done.stderr
+    assert len([line for line in done.stderr.splitlines() if str(path) in line]) == 1
+    assert state(home) == before
+
+
+def test_unwritable_cache_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    done = build_tiny(tmp_path, XDG_CACHE_HOME=str(tmp_path / "file"))
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert "XDG_CACHE_HOME" in done.stderr
+
+
+def test_no_home_is_one_line(tmp_path):
+    done = build_tiny("")
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert "XDG_CACHE_HOME" in done.stderr
+
+
+def test_no_compiler_is_one_line(tmp_path):
+    done = build_tiny(tmp_path, path="/nonexistent")
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert "no C compiler" in done.stderr
+
+
+def test_compiler_errors_are_named(tmp_path):
+    fake = tmp_path / "cc"
+    fake.write_text('#!/bin/sh\n[ "$1" = --version ] && { echo fake 1.0; exit 0; }\necho "k.c:1:1: error: it went wrong" >&2\nexit 1\n')
+    fake.chmod(0o755)
+    done = build_tiny(tmp_path, "--cc", str(fake))
+    assert done.returncode == 1
+    assert "error: it went wrong" in done.stderr
+    assert not objects(tmp_path) and not [r for r in records(tmp_path) if json.loads(r.read_text())["objects"]]
+
+
+def test_wrong_usage_is_status_2(tmp_path):
+    for args in ([], ["-m"], ["-m", "x", "--preset", "y"], ["--numerics", "exact", "-m", "x"], ["--card", "cpu:z80", "-m", "x"], ["fly"], ["-j", "0", "-m", "x"]):
+        assert tune(tmp_path, *args).returncode == 2, args
+    done = tune(tmp_path, "--effort", "quick", "-m", str(TINY))
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+
+
+def test_strict_holds_canonical_kernels_alone(built):
+    home, _ = built
+    done = build_tiny(home, "--numerics", "strict")
+    assert done.returncode == 0, done.stderr
+    strict = [r for r in (json.loads(p.read_text()) for p in records(home)) if r["profile"] == "strict"]
+    assert strict and all(r["numerics"] == "canonical" for r in strict)
+
+
+def test_two_at_once_lose_nothing(tmp_path):
+    variables = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    both = [subprocess.Popen([TUNE, "--effort", "none", "-m", TINY], env=variables, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    for process in both:
+        err = process.communicate(timeout=300)[1]
+        assert process.returncode == 0, err
+    done = build_tiny(tmp_path)
+    assert "all cached" in done.stderr
+    assert not list((tmp_path / ".cache/quarry/objects").glob("work-*"))
+
+
+def test_interrupt_keeps_what_is_built_and_leaves_no_rest(tmp_path):
+    variables = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    process = subprocess.Popen([TUNE, "--effort", "none", "-m", TINY, "-j", "1"], env=variables, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not objects(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    err = process.communicate(timeout=30)[1]
+    assert time.monotonic() - begin < 2
+    assert process.returncode == 1 and "interrupted" in err
+    assert not list((tmp_path / ".cache/quarry/objects").glob("work-*"))
+    assert not list((tmp_path / ".cache/quarry").rglob(".tmp-*"))
+    kept = len(objects(tmp_path))
+    done = build_tiny(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"({kept} cached)" in done.stderr
