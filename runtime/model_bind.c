@@ -108,7 +108,9 @@ static int bind_fused(struct binder *b, int layer, const char *wanted)
     char name[64];
     q_part_name(name, layer, "attn_qkv.weight");
     const struct gguf_tensor *t = gguf_tensor_find(b->g, name);
-    if (!t) return missing(b, wanted, layer);
+    char delta[64];
+    q_part_name(delta, layer, "ssm_a");   /* a delta net has an attn_qkv too: then the keys are wrong about this layer */
+    if (!t || gguf_tensor_find(b->g, delta)) return missing(b, wanted, layer);
     struct q_layer *l = b->m->layers + layer;
     int64_t q = q_dim_of(c, D_QG), kv = q_dim_of(c, D_KV);
     int rc = take(b, name, t, q_dim_of(c, D_QKV), c->n_embd, ROLE_MATRIX);
