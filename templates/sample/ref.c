@@ -49,12 +49,12 @@ static void adjust(struct item *t, long n, const struct sampling *p)
         x = x > 0 ? x / p->repeat : x * p->repeat;
         f32 minus = (f32)count * p->frequency;
         minus += p->presence;
-        t[id].x = x - minus;
+        t[id].x = clean(x - minus);
     }
     for (int i = 0; i < p->n_bias; i++)
-        if (p->bias_id[i] >= 0 && p->bias_id[i] < n) t[p->bias_id[i]].x += p->bias[i];
+        if (p->bias_id[i] >= 0 && p->bias_id[i] < n) t[p->bias_id[i]].x = clean(t[p->bias_id[i]].x + p->bias[i]);
     for (long i = 0; i < n; i++)
-        if (isnan(t[i].x) || (p->mask && !(p->mask[i / 32] >> (i % 32) & 1))) t[i].x = -INFINITY;
+        if (p->mask && !(p->mask[i / 32] >> (i % 32) & 1)) t[i].x = -INFINITY;
 }
 
 static void near(double *margin, double distance, double unit)
