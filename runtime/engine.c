@@ -132,8 +132,9 @@ static int open_results(struct q_engine *en, struct q_err *e)
 
 static int open_forward(struct q_engine *en, struct q_err *e)
 {
-    struct q_parts p = {en->model,    en->kernels,     &en->weights,    &en->kv,    &en->states,
-                        &en->scratch, en->table.step, en->o.numerics, en->o.kv_k, en->o.kv_v};
+    struct q_parts p = {.model = en->model, .kernels = en->kernels, .weights = &en->weights, .kv = &en->kv, .states = &en->states,
+                        .scratch = &en->scratch, .step = en->table.step, .out = step_table_out(&en->table),
+                        .numerics = en->o.numerics, .kv_k = en->o.kv_k, .kv_v = en->o.kv_v};
     return forward_open(&en->forward, &p, 0, en->model->config.n_layers, e);
 }
 

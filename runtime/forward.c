@@ -187,7 +187,7 @@ static void push_head(struct build *b)
 {
     const struct q_parts *p = b->p;
     struct rows h = {&p->step->n_out, p->scratch->hn, p->scratch->hnq};
-    push_norm(b, kset_out_head(p->model, p->numerics), &h, p->step->out, p->scratch->x, &p->model->out_norm, p->model->config.n_embd);
+    push_norm(b, kset_out_head(p->model, p->numerics), &h, p->out, p->scratch->x, &p->model->out_norm, p->model->config.n_embd);
     push_product(b, &p->model->head, &h, p->scratch->logits, 0);
 }
 

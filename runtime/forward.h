@@ -21,7 +21,8 @@ struct q_parts {
     const struct q_kv *kv;
     const struct q_states *states;
     const struct q_scratch *scratch;
-    const struct step *step;       /* device memory */
+    const struct step *step;       /* device memory: the host may take addresses in it, not read it */
+    const i32 *out;                /* device memory: step->out, which never moves */
     enum q_numerics numerics;
     const char *kv_k, *kv_v;
 };

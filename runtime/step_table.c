@@ -82,6 +82,11 @@ void step_table_close(struct q_step_table *t)
     memset(t, 0, sizeof *t);
 }
 
+const i32 *step_table_out(const struct q_step_table *t)
+{
+    return (const i32 *)((char *)t->device_block + ((const char *)t->host.out - (const char *)t->host_block));
+}
+
 static int check_sampling(const struct q_step_table *t, const struct q_sampling *s, int row, struct q_err *e)
 {
     if (!s) return Q_OK;

@@ -30,6 +30,8 @@ void step_table_close(struct q_step_table *t);
 int step_table_check(struct q_step_table *t, const struct q_step *s, struct q_err *e);
 /* After a good check: grows the sequences, reserves snapshots, writes the device's tables. */
 int step_table_fill(struct q_step_table *t, const struct q_step *s, struct q_err *e);
+/* Where the device's list of wanted rows lies, for ever. */
+const i32 *step_table_out(const struct q_step_table *t);
 /* Bytes that step_table_open takes on the device. */
 size_t step_table_bytes(const struct q_step_size *size);
 
