@@ -44,10 +44,11 @@ local parts = {
   tail = {}, bits = {}, abs = { "bits" }, max = {}, min = {}, select = { "bits" }, int = { "bits" }, fma = {},
   sum = {}, hmax = {}, half = { "bits", "select" }, half_tail = { "half" }, bf16 = { "bits" }, bf16_tail = { "bf16" },
   exp = { "bits", "select", "fma" }, sexp = { "exp" }, sigmoid = { "exp" }, silu = { "exp" },
-  dot32 = { "fma", "sum", "tail" }, sumsq32 = { "fma", "sum", "tail" }, q8 = { "abs", "max", "hmax", "int" },
+  dot32 = { "fma", "sum" }, sumsq32 = { "fma", "sum" }, q8 = { "abs", "max", "hmax", "int" },
 }
 
--- Parts asked for, closed over what they need. An unknown name is an error.
+-- Parts asked for, closed over what they need. An unknown name is an error. dot32 and sumsq32 as "whole" promise lengths that
+-- are multiples of 32, as true they take any and need `tail`.
 function lib.vec_parts(asked)
   local has = {}
   local function take(name)
@@ -57,6 +58,9 @@ function lib.vec_parts(asked)
   end
   for name, on in pairs(asked) do -- order does not matter: the result is a set
     if on then take(name) end
+  end
+  for _, name in ipairs { "dot32", "sumsq32" } do
+    if asked[name] and asked[name] ~= "whole" then take("tail") end
   end
   return has
 end
@@ -71,6 +75,9 @@ end
 function lib.ceil_div(a, b) return (a + b - 1) // b end
 function lib.round_up(a, b) return (a + b - 1) // b * b end
 function lib.is_pow2(n) return n > 0 and n & (n - 1) == 0 end
+
+-- "base + n", or base alone for n = 0.
+function lib.plus(base, n) return n == 0 and base or base .. " + " .. n end
 
 -- f(first) .. sep .. f(first+1) ... f(last): "a0, a1, a2".
 function lib.list(first, last, f, sep)

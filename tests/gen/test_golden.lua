@@ -1,0 +1,112 @@
+-- One emitted kernel of every op, byte for byte, and what quarry-gen answers to wrong questions.
+--   lua5.4 test_golden.lua QUARRY_GEN HERE [--update]
+-- golden.txt: op, shape, params, one kernel a line; the text lies in golden/OP.c. --update writes the texts anew: read the diff.
+
+local program, here, update = arg[1], arg[2], arg[3] == "--update"
+local failed, passed = 0, 0
+
+local function run(args)
+  local p = assert(io.popen("'" .. program .. "' " .. args .. " 2>&1"))
+  local text = p:read("a")
+  local ok, _, code = p:close()
+  return text, ok and 0 or code
+end
+
+local function report(ok, what, ...)
+  if ok then
+    passed = passed + 1
+  else
+    failed = failed + 1
+    io.stderr:write("FAIL ", what, ": ", string.format(...), "\n")
+  end
+end
+
+local function read(path)
+  local f = io.open(path, "rb")
+  local text = f and f:read("a")
+  if f then f:close() end
+  return text
+end
+
+local function write(path, text)
+  local f = assert(io.open(path, "wb"))
+  assert(f:write(text))
+  f:close()
+end
+
+-- The first line that differs, for a message.
+local function first_difference(want, got)
+  local a, b, n = want:gmatch("([^\n]*)\n?"), got:gmatch("([^\n]*)\n?"), 0
+  repeat
+    n = n + 1
+    local x, y = a(), b()
+    if x ~= y then return string.format("line %d: expected '%s', found '%s'", n, x or "the end", y or "the end") end
+  until not x
+  return "equal"
+end
+
+local function golden(op, shape, params)
+  local path = here .. "/golden/" .. op .. ".c"
+  local args = string.format("%s --card sapphirerapids --shape %s --params %s", op, shape, params)
+  local text, code = run(args)
+  report(code == 0, op, "%s", text)
+  if code ~= 0 then return end
+  report(text == run(args), op, "two runs print different texts")
+  report(not text:find("/home/", 1, true) and not text:find("[ \t]\n"), op, "a path or trailing blanks in the text")
+  if update then write(path, text) end
+  local want = read(path)
+  report(want ~= nil, op, "no %s; --update writes it", path)
+  if want then report(want == text, op, "%s", first_difference(want, text)) end
+end
+
+-- The kernel's own header tells how to print it: that command gives the same text.
+local function remakes(op)
+  local text = read(here .. "/golden/" .. op .. ".c") or ""
+  local command = text:match("quarry%-gen ([^\n*]+)")
+  report(command ~= nil, op, "its header names no quarry-gen command")
+  if command then report(run(command .. " --card sapphirerapids") == text, op, "'quarry-gen %s' prints another text", command) end
+end
+
+local function answers(args, code, want)
+  local text, got = run(args)
+  report(got == code and text:find(want, 1, true), args, "expected exit %d and '%s', found %d and '%s'", code, want, got, text)
+end
+
+local listed = {}
+for line in io.lines(here .. "/golden.txt") do
+  local op, shape, params = line:match("^(%S+)%s+(%S+)%s+(%S+)$")
+  if op and op:sub(1, 1) ~= "#" then
+    listed[op] = true
+    golden(op, shape, params)
+    remakes(op)
+  end
+end
+-- An op without a kernel has no text: it says so.
+for op in run("--list"):gmatch("%S+") do
+  local hash = run("--hash " .. op)
+  report(hash:match("^%x+\n$") and #hash == 65, op, "its hash is '%s'", hash)
+  report(listed[op] or op == "layout", op, "golden.txt lists no kernel of it")
+end
+
+answers("rmsnorm --shape n=64,out=f32 --card cpu:avx2 --params isa=avx512vnni", 1,
+  "quarry-gen: rmsnorm n=64,out=f32 with isa=avx512vnni,fma=hw: refused, needs that the card has the instruction path")
+answers("rmsnorm --shape n=100,out=q8 --card cpu:avx2", 1, "refused, needs that out as int8 needs whole blocks of 32")
+answers("rmsnorm --shape n=64,out=f32 --card cpu:sse42 --params fma=none --numerics strict", 1, "strict numerics admit the canonical class alone")
+answers("rmsnorm --shape n=64,out=f32 --card cpu:sse42 --numerics strict", 0, "fma=soft")
+answers("rmsnorm --shape n=64 --card zen4", 1, "rmsnorm: shape 'n=64' lacks 'out'")
+answers("rmsnorm --shape n=64,out=f32,m=3 --card zen4", 1, "rmsnorm: shape has no 'm'")
+answers("rmsnorm --shape n=64,n=64,out=f32 --card zen4", 1, "rmsnorm: shape names 'n' twice")
+answers("rmsnorm --shape n=64,out=f16 --card zen4", 1, "rmsnorm: out is 'f16', expected one of f32 q8 both")
+answers("rmsnorm --shape n=64,out --card zen4", 1, "expected name=value at 'out'")
+answers("nothing --shape n=64 --card zen4", 1, "op 'nothing': expected one of ")
+answers("../gen --shape n=64 --card zen4", 1, "op '../gen': expected one of ")
+answers("rmsnorm --shape n=64,out=f32 --card zen9", 1, "card 'zen9': neither a key nor a file of gen/cards")
+answers("rmsnorm --shape n=64,out=f32 --card cpu:amd-25-17,isa=avx3", 1, "'avx3' is no instruction path")
+answers("rmsnorm --shape n=64,out=f32 --card zen4 --numerics loose", 1, "numerics 'loose': expected strict, pinned, free or reference")
+answers("rmsnorm --shape n=100,out=q8 --space --card cpu:avx2", 0, "pruned  isa=avx2,fma=hw: out as int8 needs whole blocks of 32")
+answers("rmsnorm --bogus", 1, "unknown option '--bogus'")
+answers("rmsnorm --shape", 1, "--shape: expected a value")
+answers("", 2, "usage: quarry-gen OP")
+
+io.stdout:write(string.format("%d passed, %d failed\n", passed, failed))
+os.exit(failed == 0)
