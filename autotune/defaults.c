@@ -27,7 +27,16 @@ struct work {
     int n, cap;
     struct q_err err;            /* of choose_layout, which cannot return one */
     char layout[24];
+    int can_write;               /* the store was found writable */
 };
+
+/* Asked before the first write only: a whole set on a read-only disk is a whole set. */
+static int need_write(struct work *w, struct q_err *e)
+{
+    int r = w->can_write ? Q_OK : store_can_write(w->build->store, e);
+    w->can_write = !r;
+    return r;
+}
 
 /* --- records ----------------------------------------------------------------------------------------------------------- */
 
@@ -83,7 +92,7 @@ static int layout_record(struct work *w, const struct q_problem *p, struct recor
     int layer = 0, bad = target_key(w->t, w->g, p, generator, &k, e);
     if (bad) return bad;
     if (!(bad = find(w, &k, &layer, r, e)) || bad != Q_EMISS) return bad;
-    if ((bad = emit(w, p, NULL, &gk, e))) return bad;
+    if ((bad = need_write(w, e)) || (bad = emit(w, p, NULL, &gk, e))) return bad;
     fill_problem(r, &k, p);
     fill_kernel(r, &gk);
     strcpy(r->origin, "default");
@@ -257,7 +266,7 @@ int defaults_make(const struct target *t, struct gen *g, const struct build_opts
     if (r) return r == Q_EMISS && w.err.code ? q_fail(e, w.err.code, "%s", w.err.text) : r;
     for (int i = 0; i < list.n && !r; i++) r = plan_problem(&w, &list.p[i], e);
     free(list.p);
-    if (!r && w.n && !(r = need_cc(&w, e))) r = build_items(&w, e);
+    if (!r && w.n && !(r = need_write(&w, e)) && !(r = need_cc(&w, e))) r = build_items(&w, e);
     for (int i = 0; i < w.n; i++) gen_kernel_free(&w.items[i].kernel);
     free(w.items);
     return r;

@@ -13,7 +13,7 @@
 
 static int fail_io(struct q_err *e, const char *what, const char *path)
 {
-    return q_fail(e, errno == ENOENT ? Q_EMISS : Q_EIO, "%s: cannot %s: %s", path, what, strerror(errno));
+    return q_fail(e, errno == ENOENT || errno == ENOTDIR ? Q_EMISS : Q_EIO, "%s: cannot %s: %s", path, what, strerror(errno));
 }
 
 int path_join(char dst[Q_PATH], struct q_err *e, ...)

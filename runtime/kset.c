@@ -219,6 +219,7 @@ static int complete(struct kset *k, const struct q_model *m, struct q_err *e)
     if (r || !k->missing) return r;
     int built = build_missing(k, &why);
     if ((r = resolve(k, m, 1, e))) return r;
+    if (!k->missing && built) say(k, "default params take the place of winners that could not be built: %s", why.text);
     if (!k->missing) return Q_OK;
     if (built) return q_fail(e, Q_EMISS, "kernels are missing and could not be built: %s", why.text);
     return q_fail(e, Q_EMISS, "%d kernels are still missing after quarry-tune built them; the first: %s", k->missing, k->first_missing);

@@ -14,6 +14,7 @@ import pytest
 BUILD = pathlib.Path(os.environ.get("QUARRY_BUILD", "build"))
 SOURCE = pathlib.Path(os.environ.get("QUARRY_SOURCE", "."))
 TUNE = BUILD / "quarry-tune"
+QUARRY = BUILD / "quarry"
 TINY = SOURCE / "tests/models/tiny.gguf"
 
 
@@ -82,6 +83,22 @@ def test_second_run_builds_nothing_and_is_quick(built):
     assert state(home) == before
 
 
+def test_a_whole_set_needs_no_place_to_write(built, tmp_path):
+    """Seen by another program as a store in which no file can be made."""
+    home, _ = built
+    cache = home / ".cache/quarry"
+    before = state(home)
+    if os.geteuid() == 0:
+        pytest.skip("needs a user whom permissions bind (not root)")
+    cache.chmod(0o500)
+    try:
+        done = build_tiny(home)
+    finally:
+        cache.chmod(0o700)
+    assert done.returncode == 0, done.stderr
+    assert state(home) == before
+
+
 def test_list_shows_the_store(built):
     home, _ = built
     lines = tune(home, "list").stdout.splitlines()
@@ -114,7 +131,7 @@ def test_lost_records_find_their_objects_again(built):
     assert state(home) == before
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b'{"format":99}', b"\xff" * 100])
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"format":99}', b"\xff" * 100], ids=["empty", "cut", "future", "noise"])
 def test_damaged_record_is_told_and_written_again(built, damage):
     home, _ = built
     before = state(home)
@@ -201,3 +218,53 @@ def test_interrupt_keeps_what_is_built_and_leaves_no_rest(tmp_path):
     done = build_tiny(tmp_path)
     assert done.returncode == 0, done.stderr
     assert f"({kept} cached)" in done.stderr
+
+
+# --- the program that needs a set -------------------------------------------------------------------------------------
+
+
+def ask(home, path=None, **env):
+    variables = {"HOME": str(home), "PATH": path or os.environ["PATH"], **env}
+    return subprocess.run([QUARRY, "run", "-m", TINY, "-p", "What is the capital of France?", "-n", "12"], env=variables,
+                          capture_output=True, text=True, timeout=300)
+
+
+def test_run_builds_the_set_in_a_child_and_says_so(tmp_path):
+    first = ask(tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert "Paris" in first.stdout
+    assert "--effort none" in first.stderr and re.search(r"built \d+ kernels", first.stderr)
+    second = ask(tmp_path, path="/nonexistent")
+    assert second.returncode == 0 and second.stdout == first.stdout
+    assert "quarry-tune" not in second.stderr
+
+
+def test_run_repairs_a_damaged_set(built):
+    home, _ = built
+    answer = ask(home).stdout
+    before = state(home)
+    for path in objects(home):
+        path.write_bytes(b"")
+    done = ask(home)
+    assert done.returncode == 0 and done.stdout == answer
+    assert done.stderr.count("damaged object") >= 1
+    ask(home)
+    build_tiny(home)
+    build_tiny(home, "--numerics", "strict")
+    assert state(home) == before
+
+
+def test_run_answers_without_a_cache(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    rest = set(pathlib.Path("/tmp").glob("quarry-??????"))
+    done = ask(tmp_path, XDG_CACHE_HOME=str(tmp_path / "file"))
+    assert done.returncode == 0, done.stderr
+    assert "Paris" in done.stdout
+    assert len([line for line in done.stderr.splitlines() if "XDG_CACHE_HOME" in line]) == 1
+    assert set(pathlib.Path("/tmp").glob("quarry-??????")) <= rest
+
+
+def test_run_without_a_compiler_says_what_is_missing(tmp_path):
+    done = ask(tmp_path, path="/nonexistent")
+    assert done.returncode == 1 and done.stdout == ""
+    assert len([line for line in done.stderr.splitlines() if "no C compiler" in line]) == 1
