@@ -1,6 +1,6 @@
 /* Byte-pair merging: of all neighbouring pairs that are a merge, the one of lowest rank joins first, the leftmost of equals;
  * until no pair is one. Two ways give the same ids: scanning a small array for the minimum suits the usual pre-token of a
- * few bytes; a heap over a linked list keeps a megabyte in one pre-token at n log n. */
+ * few bytes; a queue over a linked list keeps a megabyte in one pre-token as quick. */
 #include "tok_impl.h"
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +29,7 @@ int tok_merges_init(struct tok_merges *m, size_t n, struct q_err *e)
     m->slot = malloc(slots * sizeof *m->slot);
     if (!m->slot) return q_fail(e, Q_EMEM, "out of memory for a table of %zu merges", n);
     m->mask = (uint32_t)(slots - 1);
+    m->n = n;
     for (size_t i = 0; i < slots; i++) m->slot[i].rank = TOK_NO_MERGE;
     return Q_OK;
 }
@@ -83,125 +84,76 @@ static size_t run_small(const struct tokenizer *t, const unsigned char *s, size_
     return n;
 }
 
-/* ---- many bytes: heap ---- */
+/* ---- many bytes: queue ---- */
 
-/* Symbols are a doubly linked list in text order. `rank` is that of the pair (this, next); a heap entry whose rank differs
- * from its node's is stale and skipped, so that entries never have to be found and removed. */
+/* Symbols are a doubly linked list in text order, END where there is no neighbour. `merged` is what the pair (this, next)
+ * becomes, where it is a merge; then, and only then, this symbol's position is in the queue. */
 struct bpe_node {
-    uint32_t id, prev, next; /* END: no neighbour */
-    uint32_t rank, merged;
+    uint32_t id, prev, next, merged;
 };
 #define END UINT32_MAX
 
-struct heap {
-    uint64_t *at; /* rank << 32 | position: the order of numbers is the order of merging */
-    size_t n;
-};
-
-enum { ARITY = 4 };
-
-static void sift_down(struct heap *h, size_t i, uint64_t v)
+static int reserve(const struct tokenizer *t, struct tok_bpe *w, size_t n)
 {
-    for (;;) {
-        size_t c = i * ARITY + 1, end = c + ARITY < h->n ? c + ARITY : h->n;
-        if (c >= h->n) break;
-        size_t best = c;
-        for (c++; c < end; c++)
-            if (h->at[c] < h->at[best]) best = c;
-        if (h->at[best] >= v) break;
-        h->at[i] = h->at[best];
-        i = best;
+    if (n > w->cap) {
+        free(w->node);
+        w->node = malloc(n * sizeof *w->node);
+        w->cap = w->node ? n : 0;
     }
-    h->at[i] = v;
-}
-
-static void heapify(struct heap *h)
-{
-    for (size_t i = h->n / ARITY + 1; i-- > 0;)
-        if (i < h->n) sift_down(h, i, h->at[i]);
-}
-
-static void push(struct heap *h, uint64_t v)
-{
-    size_t i = h->n++;
-    while (i > 0 && h->at[(i - 1) / ARITY] > v) {
-        h->at[i] = h->at[(i - 1) / ARITY];
-        i = (i - 1) / ARITY;
-    }
-    h->at[i] = v;
-}
-
-static uint64_t pop(struct heap *h)
-{
-    uint64_t top = h->at[0], last = h->at[--h->n];
-    if (h->n) sift_down(h, 0, last);
-    return top;
-}
-
-/* Room for n symbols. The heap starts with n - 1 entries at most; each merge takes one out and adds two at most. */
-static int reserve(struct tok_bpe *w, size_t n)
-{
-    if (n <= w->cap) return 0;
-    tok_bpe_free(w);
-    w->node = malloc(n * sizeof *w->node);
-    w->heap = malloc(2 * n * sizeof *w->heap);
-    if (!w->node || !w->heap) return -1;
-    w->cap = n;
-    return 0;
+    return w->cap ? tok_queue_reserve(&w->queue, t->merges.n, n) : -1;
 }
 
 void tok_bpe_free(struct tok_bpe *w)
 {
     free(w->node);
-    free(w->heap);
+    tok_queue_free(&w->queue);
     memset(w, 0, sizeof *w);
 }
 
-/* Looks up the pair (i, next) anew. Returns its heap entry, or 0 where it is no merge. */
-static int rank_pair(const struct tokenizer *t, struct bpe_node *node, uint32_t i, uint64_t *entry)
+/* Puts the pair (i, next), which is not in the queue, there if it is a merge. */
+static int queue_pair(const struct tokenizer *t, struct tok_bpe *w, uint32_t i)
 {
-    node[i].rank = TOK_NO_MERGE;
-    if (node[i].next == END) return 0;
-    const struct tok_merge *m = find_merge(&t->merges, node[i].id, node[node[i].next].id);
-    node[i].rank = m->rank;
-    node[i].merged = m->id;
-    *entry = (uint64_t)m->rank << 32 | i;
-    return m->rank != TOK_NO_MERGE;
+    struct bpe_node *p = w->node + i;
+    if (p->next == END) return 0;
+    const struct tok_merge *m = find_merge(&t->merges, p->id, w->node[p->next].id);
+    p->merged = m->id;
+    return m->rank == TOK_NO_MERGE ? 0 : tok_queue_push(&w->queue, m->rank, i);
 }
 
-static void join(const struct tokenizer *t, struct bpe_node *node, struct heap *h, uint32_t i)
+static int join(const struct tokenizer *t, struct tok_bpe *w, uint32_t i)
 {
-    uint32_t gone = node[i].next, next = node[gone].next;
-    uint64_t entry;
-    node[i].id = node[i].merged;
-    node[i].next = next;
-    node[gone].rank = TOK_NO_MERGE;
-    if (next != END) node[next].prev = i;
-    if (rank_pair(t, node, i, &entry)) push(h, entry);
-    if (node[i].prev != END && rank_pair(t, node, node[i].prev, &entry)) push(h, entry);
+    struct bpe_node *p = w->node + i;
+    uint32_t gone = p->next;
+    tok_queue_drop(&w->queue, gone);
+    p->id = p->merged;
+    p->next = w->node[gone].next;
+    if (p->next != END) w->node[p->next].prev = i;
+    if (queue_pair(t, w, i)) return -1;
+    if (p->prev == END) return 0;
+    tok_queue_drop(&w->queue, p->prev);
+    return queue_pair(t, w, p->prev);
+}
+
+static int start_list(const struct tokenizer *t, const unsigned char *s, size_t n, struct tok_bpe *w)
+{
+    for (size_t i = 0; i < n; i++) {
+        w->node[i].id = (uint32_t)t->byte_id[s[i]];
+        w->node[i].prev = i ? (uint32_t)i - 1 : END;
+        w->node[i].next = i + 1 < n ? (uint32_t)i + 1 : END;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (queue_pair(t, w, (uint32_t)i)) return -1;
+    return 0;
 }
 
 static size_t run_large(const struct tokenizer *t, const unsigned char *s, size_t n, struct tok_bpe *w, int32_t *ids)
 {
-    if (reserve(w, n)) return 0;
-    struct bpe_node *node = w->node;
-    struct heap h = {w->heap, 0};
-    uint64_t entry;
-    for (size_t i = 0; i < n; i++) {
-        node[i].id = (uint32_t)t->byte_id[s[i]];
-        node[i].prev = i ? (uint32_t)i - 1 : END;
-        node[i].next = i + 1 < n ? (uint32_t)i + 1 : END;
-    }
-    for (size_t i = 0; i < n; i++)
-        if (rank_pair(t, node, (uint32_t)i, &entry)) h.at[h.n++] = entry;
-    heapify(&h);
-    while (h.n) {
-        entry = pop(&h);
-        uint32_t i = (uint32_t)entry;
-        if (node[i].rank == entry >> 32) join(t, node, &h, i);
-    }
+    uint32_t i;
+    if (reserve(t, w, n) || start_list(t, s, n, w)) return 0;
+    while (tok_queue_pop(&w->queue, &i))
+        if (join(t, w, i)) return 0;
     size_t k = 0;
-    for (uint32_t i = 0; i != END; i = node[i].next) ids[k++] = (int32_t)node[i].id;
+    for (i = 0; i != END; i = w->node[i].next) ids[k++] = (int32_t)w->node[i].id;
     return k;
 }
 

@@ -2,6 +2,7 @@
 #ifndef Q_TOK_IMPL_H
 #define Q_TOK_IMPL_H
 
+#include "tok_queue.h"
 #include "tokenizer.h"
 #include "unicode.h"
 
@@ -20,6 +21,7 @@ struct tok_merge {
 struct tok_merges {
     struct tok_merge *slot; /* owned; [mask + 1], rank TOK_NO_MERGE is empty */
     uint32_t mask;
+    size_t n; /* ranks are below it */
 };
 
 /* Special tokens, ordered so that those with one first byte are together, longest first. */
@@ -67,10 +69,11 @@ uint32_t tok_merges_add(struct tok_merges *m, struct tok_merge merge);
 /* Work space of one call; zero-initialise, tok_bpe_free at the end. */
 struct tok_bpe {
     struct bpe_node *node; /* owned; [cap] */
-    uint64_t *heap;        /* owned; [2 cap] */
     size_t cap;
+    struct tok_queue queue;
 };
-/* Writes the ids of the n bytes at s to ids[0..n), which has room for n. Returns their count, 0 if memory ran out. n > 0. */
+/* Writes the ids of the n bytes at s to ids[0..n), which has room for n. Returns their count, 0 if memory ran out. n > 0.
+ * After a failure the work space can only be freed. */
 size_t tok_bpe_run(const struct tokenizer *t, const char *s, size_t n, struct tok_bpe *work, int32_t *ids);
 void tok_bpe_free(struct tok_bpe *work);
 

@@ -83,13 +83,19 @@ int tok_specials_init(struct tokenizer *t, const char *where, struct q_err *e)
     return Q_OK;
 }
 
+/* Tokens of one family differ at their ends: the last byte first saves most comparisons. n > 0. */
+static int same_bytes(const char *a, const char *b, size_t n)
+{
+    return a[n - 1] == b[n - 1] && !memcmp(a, b, n);
+}
+
 int32_t tok_special_at(const struct tokenizer *t, const char *s, size_t n)
 {
     const struct tok_specials *sp = &t->specials;
     unsigned b = (unsigned char)s[0];
     for (uint32_t i = sp->first[b]; i < sp->first[b + 1]; i++) {
         struct tok_str x = t->text[sp->id[i]];
-        if (x.n <= n && !memcmp(x.at, s, x.n)) return sp->id[i];
+        if (x.n <= n && same_bytes(x.at, s, x.n)) return sp->id[i];
     }
     return -1;
 }
@@ -112,27 +118,16 @@ size_t tok_special_scan(const struct tokenizer *t, const char *s, size_t n, size
 
 /* ---- marks ---- */
 
-/* Is s[0..n), the end of a string, a start (not the whole) of some control token? */
-static int starts_control(const struct tokenizer *t, const char *s, size_t n)
+/* Does s[0..n) begin with a control token, or is it all the start of one? */
+static int begins_control(const struct tokenizer *t, const char *s, size_t n)
 {
     const struct tok_specials *sp = &t->specials;
     unsigned b = (unsigned char)s[0];
     for (uint32_t i = sp->first[b]; i < sp->first[b + 1]; i++) {
         struct tok_str x = t->text[sp->id[i]];
-        if (x.n > n && tok_is_control(t, sp->id[i]) && !memcmp(x.at, s, n)) return 1;
+        if (tok_is_control(t, sp->id[i]) && same_bytes(x.at, s, x.n < n ? x.n : n)) return 1;
     }
     return 0;
-}
-
-static int controls_begin(const struct tokenizer *t, const char *s, size_t n)
-{
-    const struct tok_specials *sp = &t->specials;
-    unsigned b = (unsigned char)s[0];
-    for (uint32_t i = sp->first[b]; i < sp->first[b + 1]; i++) {
-        struct tok_str x = t->text[sp->id[i]];
-        if (x.n <= n && tok_is_control(t, sp->id[i]) && !memcmp(x.at, s, x.n)) return 1;
-    }
-    return starts_control(t, s, n);
 }
 
 static int is_mark(const char *s, size_t n)
@@ -143,19 +138,18 @@ static int is_mark(const char *s, size_t n)
 /* One pass of tok_guard: writes at dst, or only counts where dst is NULL. Returns the length of the guarded string. */
 static size_t guard_pass(const struct tokenizer *t, const char *s, size_t n, char *dst)
 {
-    size_t k = 0, marks = 0;
+    size_t k = 0;
     for (size_t i = 0; i < n;) {
         size_t len = 1;
         int own = is_mark(s + i, n - i), mark = own;
         if (own) len = sizeof MARK;
-        else if (controls_begin(t, s + i, n - i)) {
+        else if (begins_control(t, s + i, n - i)) {
             while (i + len < n && ((unsigned char)s[i + len] & 0xC0) == 0x80) len++;
             mark = 1;
         }
         if (dst) memcpy(dst + k, s + i, len);
         if (dst && mark) memcpy(dst + k + len, MARK, sizeof MARK);
         k += len + (mark ? sizeof MARK : 0);
-        marks += (size_t)mark;
         i += len;
     }
     return k;
