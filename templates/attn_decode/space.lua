@@ -1,11 +1,12 @@
 -- Lanes run along the head. `rows` query rows share each load of a key or value, `vecs` vectors of the output stay in registers over
--- `block` tokens. On paths without hardware conversion from f16 a key is converted once for all its query rows.
+-- `block` tokens, `ahead` pages are fetched early. On paths without hardware conversion from f16 a key is converted once for all its query rows.
 local function registers(p) return lib.width(p.isa) == 16 and 32 or 16 end
 
 return {
   shape = { "heads", "kv_heads", "head_dim", { "fk", { "f16", "f32" } }, { "fv", { "f16", "f32" } } },
   args = "attn_prefill", ref = "attn_prefill",
-  params = { { "isa", lib.isa }, { "fma", lib.fma }, { "rows", { 1, 2, 4 } }, { "vecs", { 1, 2, 4 } }, { "block", { 8, 16, 64 } } },
+  params = { { "isa", lib.isa }, { "fma", lib.fma }, { "rows", { 1, 2, 4 } }, { "vecs", { 1, 2, 4 } }, { "block", { 8, 16, 64 } },
+             { "ahead", { 0, 1 } } },
   require = {
     { "heads are a multiple of kv_heads, at most 16 to one", function(p)
       return p.heads % p.kv_heads == 0 and p.heads // p.kv_heads <= 16 end },
@@ -21,7 +22,7 @@ return {
     local isa, group = lib.default_isa(p, card), p.heads // p.kv_heads
     local most = lib.width(isa) == 16 and 4 or 2
     local rows = group >= 3 and most or group >= 2 and 2 or 1
-    return { isa = isa, fma = lib.default_fma(isa, numerics), rows = rows, vecs = 4, block = 16 }
+    return { isa = isa, fma = lib.default_fma(isa, numerics), rows = rows, vecs = 4, block = 64, ahead = 1 }
   end,
   numerics = lib.numerics_by_fma,
   bytes = function(p, rows, past)
