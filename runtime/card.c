@@ -23,8 +23,8 @@ static const struct path {
 };
 enum { N_PATHS = sizeof paths / sizeof *paths };
 
-/* Caches of a card that does not say: small enough to be right for most. */
-enum { GENERIC_L1 = 32, GENERIC_L2 = 256, GENERIC_L3 = 4096, GENERIC_THREADS = 4 };
+/* Of a card that does not say; gen/card.lua takes the same for a short form. */
+enum { GENERIC_L1 = 32, GENERIC_L2 = 512, GENERIC_L3 = 8192, GENERIC_THREADS = 1 };
 
 static void write_key(struct q_card *c)
 {
@@ -205,22 +205,32 @@ static int parse_full(struct q_card *c, const char *p)
     return *p ? -1 : 0;
 }
 
+/* "avx2" and what may follow it: ",l1=32", ",l2=256", ",l3=2048", ",t=2", in this order, each or none. */
+static int parse_short(struct q_card *c, const struct path *path, const char *rest)
+{
+    struct { const char *word; int *v, max, missing; } fields[] = {
+        { ",l1=", &c->l1_kib, 1 << 24, GENERIC_L1 }, { ",l2=", &c->l2_kib, 1 << 24, GENERIC_L2 },
+        { ",l3=", &c->l3_kib, 1 << 24, GENERIC_L3 }, { ",t=", &c->threads, 4096, GENERIC_THREADS },
+    };
+    strcpy(c->vendor, "other");
+    c->isa = path->bit | path->below;
+    for (int i = 0; i < 4; i++) {
+        int given = !strncmp(rest, fields[i].word, strlen(fields[i].word));
+        *fields[i].v = given ? take_number(&rest, fields[i].word, fields[i].max) : fields[i].missing;
+        if (*fields[i].v < 0) return -1;
+    }
+    return *rest || c->threads < 1 ? -1 : 0;
+}
+
 int card_parse(struct q_card *c, const char *key, struct q_err *e)
 {
     memset(c, 0, sizeof *c);
     if (strncmp(key, "cpu:", 4)) return q_fail(e, Q_EINPUT, "card '%.200s': expected 'cpu:...'", key);
-    const struct path *short_form = find_path(key + 4, strlen(key + 4));
-    if (short_form) {
-        strcpy(c->vendor, "other");
-        c->isa = short_form->bit | short_form->below;
-        c->l1_kib = GENERIC_L1;
-        c->l2_kib = GENERIC_L2;
-        c->l3_kib = GENERIC_L3;
-        c->threads = GENERIC_THREADS;
-    } else if (parse_full(c, key + 4)) {
+    size_t n = strcspn(key + 4, ",");
+    const struct path *path = find_path(key + 4, n);
+    if (path ? parse_short(c, path, key + 4 + n) : parse_full(c, key + 4))
         return q_fail(e, Q_EINPUT, "card '%.200s': expected cpu:PATH (scalar sse42 avx2 avxvnni avx512vnni) or "
                       "cpu:VENDOR-FAMILY-MODEL,isa=PATH+..+scalar,l1=KIB,l2=KIB,l3=KIB,t=THREADS", key);
-    }
     write_key(c);
     return Q_OK;
 }

@@ -96,14 +96,21 @@ static void take_all(struct reader *rd, const cJSON *o, struct record *r)
     r->ctx = (int)ctx;
 }
 
+static int is_blank(const char *p, const char *end)
+{
+    while (p < end && (*p == '\n' || *p == ' ')) p++;
+    return p == end;
+}
+
 int record_parse(struct record *r, const char *text, size_t n, const char *where, struct q_err *e)
 {
     struct reader rd = { where, e, 0 };
     memset(r, 0, sizeof *r);
-    cJSON *o = cJSON_ParseWithLength(text, n);
-    if (!cJSON_IsObject(o)) {
+    const char *end = text;
+    cJSON *o = cJSON_ParseWithLengthOpts(text, n, &end, 0);
+    if (!cJSON_IsObject(o) || !is_blank(end, text + n)) {
         cJSON_Delete(o);
-        return q_fail(e, Q_EINPUT, "%s: damaged record: not a JSON object", where);
+        return q_fail(e, Q_EINPUT, "%s: damaged record: not one JSON object", where);
     }
     const cJSON *format = cJSON_GetObjectItemCaseSensitive(o, "format");
     if (!cJSON_IsNumber(format)) rd.failed = q_fail(e, Q_EINPUT, "%s: damaged record: no format number", where);

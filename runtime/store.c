@@ -46,7 +46,7 @@ int store_open(struct store **out, const struct store_opts *o, struct q_err *e)
     s->say = o->say;
     s->say_arg = o->say_arg;
     s->tuned = s->defaults = -1;
-    if (o->tunes) s->tuned = add_layer(s, o->tunes, "v1", "--tunes");
+    if (o->tunes && (s->tuned = add_layer(s, o->tunes, "v1", "--tunes")) >= 0) s->layers[s->tuned].shared = 1;
     if (!xdg_dir(XDG_DATA, data, sizeof data, NULL)) {
         int user = add_layer(s, data, "tunes/v1", xdg_variable(XDG_DATA));
         if (!o->tunes) s->tuned = user;
@@ -104,13 +104,13 @@ static int record_path(char path[Q_PATH], const struct store_layer *l, const str
 
 /* --- records ----------------------------------------------------------------------------------------------------------- */
 
-static int read_record(struct record *r, const char *path, struct q_err *e)
+static int read_record(struct record *r, const struct store_layer *l, const char *path, struct q_err *e)
 {
     char *text;
     size_t n;
     int bad = file_read(path, RECORD_BYTES, &text, &n, e);
     if (bad) return bad;
-    bad = file_is_ours(path) ? record_parse(r, text, n, path, e) : q_fail(e, Q_EINPUT, "%s: others may write it", path);
+    bad = l->shared || file_is_ours(path) ? record_parse(r, text, n, path, e) : q_fail(e, Q_EINPUT, "%s: others may write it", path);
     free(text);
     return bad;
 }
@@ -128,7 +128,7 @@ int store_find(struct store *s, const struct store_key *k, int *layer, struct re
     while (*layer < s->n_layers) {
         const struct store_layer *l = &s->layers[(*layer)++];
         if (record_path(path, l, k, NULL)) continue;
-        int bad = read_record(r, path, &why);
+        int bad = read_record(r, l, path, &why);
         if (!bad && answers(r, k)) return Q_OK;
         if (!bad) store_say(s, "%s: damaged record: it is for %s %s; not used", path, r->op, r->shape);
         else if (bad != Q_EMISS) store_say(s, "%s; not used", why.text);
@@ -177,6 +177,7 @@ struct visit {
     int (*fn)(void *arg, const struct record *r, const char *path);
     void *arg;
     struct store *s;
+    const struct store_layer *layer;
 };
 
 static int not_hidden(const struct dirent *d) { return d->d_name[0] != '.'; }
@@ -192,7 +193,7 @@ static int each_file(const struct visit *v, const char *dir)
     for (int i = 0; i < n; i++) {
         size_t len = strlen(names[i]->d_name);
         if (!stop && len > 5 && !strcmp(names[i]->d_name + len - 5, ".json") && !path_join(path, NULL, dir, names[i]->d_name, NULL)) {
-            if (read_record(&r, path, &why)) store_say(v->s, "%s; not used", why.text);
+            if (read_record(&r, v->layer, path, &why)) store_say(v->s, "%s; not used", why.text);
             else stop = v->fn(v->arg, &r, path);
         }
         free(names[i]);
@@ -203,13 +204,14 @@ static int each_file(const struct visit *v, const char *dir)
 
 int store_each(struct store *s, const char *card, int (*fn)(void *, const struct record *, const char *), void *arg, struct q_err *e)
 {
-    struct visit v = { fn, arg, s };
+    struct visit v = { fn, arg, s, NULL };
     char folder[200], dir[Q_PATH], op_dir[Q_PATH];
     struct dirent **ops;
     int stop = 0;
     card_folder(folder, sizeof folder, card);
     for (int l = 0; l < s->n_layers && !stop; l++) {
-        if (path_join(dir, NULL, s->layers[l].dir, folder, NULL)) continue;
+        v.layer = &s->layers[l];
+        if (path_join(dir, NULL, v.layer->dir, folder, NULL)) continue;
         int n = scandir(dir, &ops, not_hidden, alphasort);
         for (int i = 0; i < n; i++) {
             if (!stop && !path_join(op_dir, NULL, dir, ops[i]->d_name, NULL)) stop = each_file(&v, op_dir);

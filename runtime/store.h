@@ -6,7 +6,7 @@
  *
  * Layers of records, first wins: --tunes DIR, <data>/tunes, the site's (/usr/share/quarry/tunes), <cache>/defaults. A record is
  * written whole and last, after the objects that it names, so no reader and no second writer meets half of a set. Whatever is damaged,
- * of another version, or writable by others is a miss, told in one line through `say`.
+ * of another version, or writable by others (but in --tunes DIR, which the user named) is a miss, told in one line through `say`.
  */
 #ifndef Q_STORE_H
 #define Q_STORE_H

@@ -9,6 +9,7 @@ enum { STORE_LAYERS = 4 };
 struct store_layer {
     char dir[Q_PATH];      /* holds CARD/OP/...json */
     const char *variable;  /* what to set when it cannot be written; NULL: read only */
+    int shared;            /* named by the user: files that others may write are read too */
 };
 
 struct store {

@@ -40,6 +40,10 @@ static void short_form_brings_what_is_below(void **state)
     assert_int_equal(c.isa & Q_ISA_AVXVNNI, 0);
     assert_int_equal(card_parse(&c, "cpu:scalar", NULL), 0);
     assert_int_equal(c.isa, Q_ISA_SCALAR);
+    assert_int_equal(card_parse(&c, "cpu:scalar,l1=16,l3=2048,t=3", NULL), 0);
+    assert_int_equal(c.l1_kib, 16);
+    assert_int_equal(c.l3_kib, 2048);
+    assert_int_equal(c.threads, 3);
 }
 
 static void full_key(void **state)
@@ -58,7 +62,7 @@ static void full_key(void **state)
 static void bad_keys_are_refused(void **state)
 {
     static const char *const bad[] = {
-        "", "cpu:", "gpu:x", "cpu:avx3", "cpu:avx2,", "cpu:amd-25-17", "cpu:amd-25-17,isa=,l1=32,l2=1,l3=1,t=2",
+        "", "cpu:", "gpu:x", "cpu:avx3", "cpu:avx2,", "cpu:avx2,t=2,l1=32", "cpu:avx2,t=0", "cpu:avx2,l1=", "cpu:amd-25-17", "cpu:amd-25-17,isa=,l1=32,l2=1,l3=1,t=2",
         "cpu:amd-25-17,isa=avx2,l1=32,l2=1024,l3=32768,t=2",            /* without scalar */
         "cpu:amd-25-17,isa=avx2+scalar,l1=32,l2=1024,l3=32768,t=0",
         "cpu:amd-25-17,isa=avx2+scalar,l1=32,l2=1024,l3=32768,t=2x",

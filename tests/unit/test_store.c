@@ -146,6 +146,11 @@ static void tunes_dir_wins_over_the_users(void **state)
     assert_int_equal(store_put(f->s, &other, NULL), 0);
     assert_int_equal(find(f, &r), 0);
     assert_string_equal(r.params, "isa=avx2,rows=4");
+    char path[Q_PATH];
+    record_file(f, path);
+    assert_int_equal(chmod(path, 0664), 0);   /* a team's directory is named on purpose */
+    assert_int_equal(find(f, &r), 0);
+    assert_string_equal(r.params, "isa=avx2,rows=4");
     reopen(f, NULL, NULL);
     assert_int_equal(find(f, &r), 0);
     assert_string_equal(r.params, "isa=avx2,rows=1");
@@ -216,6 +221,7 @@ static void damaged_and_foreign_records_are_misses(void **state)
         { "\"name\":\"aaaa", "\"name\":\"../a" },
         { "isa=avx2,rows=1", "isa=avx2,rows" },
         { "n=96,out=q8", "n=97,out=q8" },
+        { "}\n", "}\n{}" },
     };
     for (size_t i = 0; i < sizeof change / sizeof *change; i++) expect_miss_with(*state, change[i][0], change[i][1]);
 }
