@@ -9,11 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_JOBS = 16, SECONDS_A_KERNEL = 300, MOST_CANONICAL = 4096 };
+enum { MOST_JOBS = 16, MOST_CANONICAL = 4096 };
 
 struct options {
     const char *op, *shape, *params, *dir, *cache, *trials;
-    int sample, jobs, san, verbose;
+    int sample, jobs, seconds, san, verbose;
     unsigned long long seed;
 };
 
@@ -90,7 +90,7 @@ static void child(struct run *r, const struct gen_kernel *k, int fd)
     struct verdict v = {0};
     struct q_err e = {0};
     char object[4096], path[32];
-    alarm(SECONDS_A_KERNEL);
+    alarm((unsigned)r->o.seconds);
     snprintf(path, sizeof path, "+%s+", k->isa);
     if (kernel_build(object, k, &b, &e)) {
         v.failed = 1;
@@ -212,6 +212,7 @@ static int parse(struct options *o, int argc, char **argv)
         else if (!strcmp(a, "--trials")) o->trials = v, i++;
         else if (!strcmp(a, "--sample")) o->sample = atoi(v), i++;
         else if (!strcmp(a, "--jobs")) o->jobs = atoi(v), i++;
+        else if (!strcmp(a, "--seconds")) o->seconds = atoi(v), i++;
         else if (!strcmp(a, "--seed")) o->seed = strtoull(v, NULL, 10), i++;
         else return -1;
     }
@@ -233,13 +234,13 @@ static int describe_machine(struct run *r, struct q_err *e)
 
 int main(int argc, char **argv)
 {
-    static struct run r = {.o = {.cache = TEST_BUILD_DIR "/op_cache", .trials = TEST_SOURCE_DIR "/tests/ops", .sample = 8, .jobs = 2, .seed = 1}};
+    static struct run r = {.o = {.cache = TEST_BUILD_DIR "/op_cache", .trials = TEST_SOURCE_DIR "/tests/ops", .sample = 8, .jobs = 2, .seconds = 300, .seed = 1}};
     struct q_err e = {0};
 #ifdef __SANITIZE_ADDRESS__
     r.o.san = 1;
 #endif
     if (parse(&r.o, argc, argv)) {
-        fputs("usage: op_check [--op OP [--shape S] [--params P]] [--sample N] [--seed N] [--jobs N] [--san] [--dir TREE] [--trials DIR] [-v]\n", stderr);
+        fputs("usage: op_check [--op OP [--shape S] [--params P]] [--sample N] [--seed N] [--jobs N] [--seconds N] [--san] [--dir TREE] [--trials DIR] [-v]\n", stderr);
         return 2;
     }
     mkdir(r.o.cache, 0755);
