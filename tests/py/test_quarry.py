@@ -1,0 +1,52 @@
+"""The `quarry` program itself: verbs, siblings, usage, exit status."""
+import os
+import stat
+import subprocess
+
+QUARRY = os.path.join(os.environ["QUARRY_BUILD"], "quarry")
+
+
+def run(*args, **more):
+    p = subprocess.run([QUARRY, *args], capture_output=True, text=True, timeout=20, **more)
+    return p.returncode, p.stdout, p.stderr
+
+
+def test_version_and_help():
+    status, out, err = run("--version")
+    assert (status, err) == (0, "") and out.startswith("quarry ") and out.count("\n") == 1
+    for word in ("--help", "-h", "help"):
+        status, out, err = run(word)
+        assert status == 0 and err == "" and all(verb in out for verb in ("run", "show", "eval", "bench"))
+
+
+def test_usage():
+    assert run()[0] == 2
+    for verb in ("nope", "", "-x", "../show", "a/b", "x" * 5000):
+        status, out, err = run(verb)
+        assert status == 2 and out == "" and "usage" in err
+
+
+def test_sibling_on_the_path(tmp_path):
+    """A verb that is not built in starts quarry-VERB, with the arguments that follow and its exit status."""
+    program = tmp_path / "quarry-hello"
+    program.write_text('#!/bin/sh\necho "hello $*"\nexit 7\n')
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    env = dict(os.environ, PATH="%s:%s" % (tmp_path, os.environ["PATH"]))
+    assert run("hello", "a", "b c", env=env) == (7, "hello a b c\n", "")
+
+
+def test_sibling_beside_the_program(tmp_path):
+    """One beside the program wins over the PATH."""
+    there = tmp_path / "bin"
+    there.mkdir()
+    for folder, text in ((there, "beside"), (tmp_path, "path")):
+        program = folder / "quarry-hello"
+        program.write_text("#!/bin/sh\necho %s\n" % text)
+        program.chmod(0o755)
+    copy = there / "quarry"
+    with open(QUARRY, "rb") as src:
+        copy.write_bytes(src.read())
+    copy.chmod(0o755)
+    env = dict(os.environ, PATH="%s:%s" % (tmp_path, os.environ["PATH"]))
+    p = subprocess.run([str(copy), "hello"], capture_output=True, text=True, timeout=20, env=env)
+    assert (p.returncode, p.stdout) == (0, "beside\n")
