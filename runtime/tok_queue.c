@@ -5,9 +5,7 @@
 /* Places in lists are position + 1, so that zeroed memory is an empty list. */
 struct tok_bucket {
     uint32_t head, tail;
-    uint8_t listed;   /* its rank is in q->ranks */
-    uint8_t unsorted; /* some entry is left of the one before it */
-    uint8_t open;     /* it was sorted and is being taken: it must stay in order */
+    uint8_t listed; /* its rank is in q->ranks */
 };
 
 enum { NONE = 0 };
@@ -22,11 +20,11 @@ struct tok_link {
 
 enum { ARITY = 4 };
 
-static int heap_push(struct tok_heap *h, uint64_t v)
+static int heap_push(struct tok_heap *h, uint32_t v)
 {
     if (h->n == h->cap) {
         size_t cap = h->cap * 2 + 64;
-        uint64_t *p = realloc(h->at, cap * sizeof *p);
+        uint32_t *p = realloc(h->at, cap * sizeof *p);
         if (!p) return -1;
         h->at = p;
         h->cap = cap;
@@ -47,7 +45,7 @@ static size_t least_child(const struct tok_heap *h, size_t i)
 
 static void heap_pop(struct tok_heap *h)
 {
-    uint64_t v = h->at[--h->n];
+    uint32_t v = h->at[--h->n];
     size_t i = 0, c;
     while ((c = least_child(h, i)) < h->n && h->at[c] < v) {
         h->at[i] = h->at[c];
@@ -58,13 +56,18 @@ static void heap_pop(struct tok_heap *h)
 
 /* ---- lists ---- */
 
-static void append(struct tok_queue *q, struct tok_bucket *b, uint32_t place)
+/* In order of position. The search goes back from the tail, where (see tok_queue.h) it always ends at once. */
+static void insert(struct tok_queue *q, struct tok_bucket *b, uint32_t place)
 {
-    q->link[place - 1].prev = b->tail;
-    q->link[place - 1].next = NONE;
-    if (b->tail) q->link[b->tail - 1].next = place;
+    uint32_t before = b->tail;
+    while (before > place) before = q->link[before - 1].prev;
+    uint32_t after = before ? q->link[before - 1].next : b->head;
+    q->link[place - 1].prev = before;
+    q->link[place - 1].next = after;
+    if (before) q->link[before - 1].next = place;
     else b->head = place;
-    b->tail = place;
+    if (after) q->link[after - 1].prev = place;
+    else b->tail = place;
 }
 
 static void unlink_place(struct tok_queue *q, struct tok_bucket *b, uint32_t place)
@@ -77,22 +80,6 @@ static void unlink_place(struct tok_queue *q, struct tok_bucket *b, uint32_t pla
     l->prev = NOT_IN_LIST;
 }
 
-static int by_place(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
-static void sort_bucket(struct tok_queue *q, struct tok_bucket *b)
-{
-    size_t n = 0;
-    for (uint32_t p = b->head; p; p = q->link[p - 1].next) q->sort[n++] = p;
-    qsort(q->sort, n, sizeof *q->sort, by_place);
-    b->head = b->tail = NONE;
-    for (size_t i = 0; i < n; i++) append(q, b, q->sort[i]);
-    b->unsorted = 0;
-}
-
 /* ---- queue ---- */
 
 int tok_queue_reserve(struct tok_queue *q, size_t ranks, size_t positions)
@@ -101,10 +88,8 @@ int tok_queue_reserve(struct tok_queue *q, size_t ranks, size_t positions)
     if (!q->bucket) return -1;
     if (q->positions < positions) {
         free(q->link);
-        free(q->sort);
         q->link = malloc(positions * sizeof *q->link);
-        q->sort = malloc(positions * sizeof *q->sort);
-        q->positions = q->link && q->sort ? positions : 0;
+        q->positions = q->link ? positions : 0;
         if (!q->positions) return -1;
     }
     for (size_t i = 0; i < positions; i++) q->link[i] = (struct tok_link){TOK_NO_RANK, NOT_IN_LIST, NONE};
@@ -115,20 +100,15 @@ void tok_queue_free(struct tok_queue *q)
 {
     free(q->bucket);
     free(q->link);
-    free(q->sort);
     free(q->ranks.at);
-    free(q->late.at);
     memset(q, 0, sizeof *q);
 }
 
 int tok_queue_push(struct tok_queue *q, uint32_t rank, uint32_t pos)
 {
     struct tok_bucket *b = q->bucket + rank;
-    uint32_t place = pos + 1;
     q->link[pos].rank = rank;
-    if (b->open && place < b->tail) return heap_push(&q->late, (uint64_t)rank << 32 | pos);
-    if (place < b->tail) b->unsorted = 1;
-    append(q, b, place);
+    insert(q, b, pos + 1);
     if (b->listed) return 0;
     b->listed = 1;
     return heap_push(&q->ranks, rank);
@@ -141,40 +121,23 @@ void tok_queue_drop(struct tok_queue *q, uint32_t pos)
     l->rank = TOK_NO_RANK;
 }
 
-/* The first list with entries, in order; its rank in *rank. NULL: all are empty. */
-static struct tok_bucket *first_bucket(struct tok_queue *q, uint32_t *rank)
+/* The list of the lowest rank that has entries, in order. NULL: all are empty. */
+static struct tok_bucket *first_bucket(struct tok_queue *q)
 {
     while (q->ranks.n) {
-        *rank = (uint32_t)q->ranks.at[0];
-        struct tok_bucket *b = q->bucket + *rank;
-        if (b->head) {
-            if (b->unsorted) sort_bucket(q, b);
-            b->open = 1;
-            return b;
-        }
+        struct tok_bucket *b = q->bucket + q->ranks.at[0];
+        if (b->head) return b;
         heap_pop(&q->ranks);
-        b->listed = b->open = b->unsorted = 0;
+        b->listed = 0;
     }
     return NULL;
 }
 
-static int is_stale(const struct tok_queue *q, uint64_t entry)
-{
-    return q->link[(uint32_t)entry].rank != entry >> 32;
-}
-
 int tok_queue_pop(struct tok_queue *q, uint32_t *pos)
 {
-    uint32_t rank;
-    struct tok_bucket *b = first_bucket(q, &rank);
-    while (q->late.n && is_stale(q, q->late.at[0])) heap_pop(&q->late);
-    if (!b && !q->late.n) return 0;
-    if (q->late.n && (!b || q->late.at[0] < ((uint64_t)rank << 32 | (b->head - 1)))) {
-        *pos = (uint32_t)q->late.at[0];
-        heap_pop(&q->late);
-    } else {
-        *pos = b->head - 1;
-    }
+    struct tok_bucket *b = first_bucket(q);
+    if (!b) return 0;
+    *pos = b->head - 1;
     tok_queue_drop(q, *pos);
     return 1;
 }

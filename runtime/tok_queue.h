@@ -1,9 +1,16 @@
 /* The order of merging in one long pre-token: which pair comes next, lowest rank first, leftmost of equals.
  *
- * Entries are (rank, position), at most one a position. A long text has few different ranks, and its entries arrive in
- * runs of ascending position, so that a list for each rank beats a heap of everything: pushing, dropping and popping are
- * then constant time, and a list is sorted once, when its rank's turn comes. Two cases are left to small heaps: the ranks
- * that have entries, and entries that arrive behind the place where their list is being taken (rare).
+ * Entries are (rank, position), at most one a position; a rank belongs to one pair of tokens. A long text has few different
+ * ranks, so that a list for each, and a heap of the ranks that have entries, beat a heap of everything: pushing, dropping
+ * and popping are constant time but for the heap of ranks.
+ *
+ * Why lists need no sorting, whatever the order of the merges. Which merges make a token x out of its bytes depends on those
+ * bytes alone (a merge across its ends would have prevented it); so does the highest rank among them, M(x). So every x in
+ * the text is made while the highest rank taken so far is M(x), in one sweep from left to right; the lower ranks that a step
+ * of the sweep sets free are taken at once, around that step. A pair (x, y) is pushed when the later of x and y is made:
+ * always in the same sweep, from left to right. And nothing is pushed to a list while it is being taken: what is made then
+ * is as long as xy at least, and a new pair holds such a token. Pushing nevertheless searches for its place, so that
+ * only speed hangs on this argument.
  */
 #ifndef Q_TOK_QUEUE_H
 #define Q_TOK_QUEUE_H
@@ -14,17 +21,15 @@
 #define TOK_NO_RANK UINT32_MAX
 
 struct tok_heap {
-    uint64_t *at; /* owned; a 4-ary heap, least first */
+    uint32_t *at; /* owned; a 4-ary heap, least first */
     size_t n, cap;
 };
 
 struct tok_queue {
     struct tok_bucket *bucket; /* owned; [ranks] */
     struct tok_link *link;     /* owned; [positions] */
-    uint32_t *sort;            /* owned; [positions], scratch */
     size_t positions;
     struct tok_heap ranks; /* ranks whose list may have entries */
-    struct tok_heap late;  /* rank << 32 | position; an entry that was dropped stays, and is known by its link's rank */
 };
 
 /* All return 0, or -1 if memory ran out. A zeroed queue is empty; `reserve` before the first push; popped dry it can be
