@@ -7,7 +7,7 @@
 local M = ...
 local V = M.value
 local fail, truthy, str = V.fail, V.truthy, V.str
-local MAX_CALLS = 100
+local MAX_CALLS, MAX_RANGE = 100, 100000
 
 local function child(scope) return setmetatable({}, { __index = scope }) end
 
@@ -294,6 +294,12 @@ function ST.filter_block(node)
     end
 end
 
+local function neighbour(l, step, why)
+    local v = l.items[l.i + step]
+    if v == nil then return V.undefined(why) end
+    return v
+end
+
 local LOOP = {
     index = function(l) return l.i end,
     index0 = function(l) return l.i - 1 end,
@@ -304,8 +310,8 @@ local LOOP = {
     length = function(l) return #l.items end,
     depth = function() return 1 end,
     depth0 = function() return 0 end,
-    previtem = function(l) return l.items[l.i - 1] or V.undefined("there is no previous item") end,
-    nextitem = function(l) return l.items[l.i + 1] or V.undefined("there is no next item") end,
+    previtem = function(l) return neighbour(l, -1, "there is no previous item") end,
+    nextitem = function(l) return neighbour(l, 1, "there is no next item") end,
     cycle = function(l)
         return V.func("cycle", nil, function(args)
             if #args == 0 then fail("no items for cycling given") end
@@ -371,9 +377,11 @@ function ST.macro(node)
         names[i], defaults[i] = param.name, param.default and expr(param.default)
     end
     return function(scope)
-        scope[node.name] = V.func(node.name, names, function(...)
+        local macro = V.func(node.name, names, function(...)
             return call_macro(node, body, macro_scope(node, defaults, scope, { ... }))
         end)
+        macro.macro = true
+        scope[node.name] = macro
     end
 end
 
@@ -386,6 +394,7 @@ local function range(a, b, step)
         if V.kind(v) ~= "int" then fail("range: expected integers, found '%s'", V.type_name(v)) end
     end
     if step == 0 then fail("range: the step is zero") end
+    if (to - from) // step > MAX_RANGE then fail("range: expected at most %d numbers", MAX_RANGE) end
     local out = {}
     for i = from, step > 0 and to - 1 or to + 1, step do out[#out + 1] = i end
     return V.list(out)

@@ -67,7 +67,7 @@ local function split_space(s, max)
         out[#out + 1] = s:sub(at, stop - 1)
         at = S.skip(s, stop)
     end
-    if at <= #s then out[#out + 1] = S.rstrip(s:sub(at)) end
+    if at <= #s then out[#out + 1] = s:sub(at) end
     return V.list(out)
 end
 

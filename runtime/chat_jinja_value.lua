@@ -128,6 +128,7 @@ local STR = {
     float = function(v) return type(v) == "table" and v.text or M.prim.float_repr(v) end,
     none = function() return "None" end,
     undefined = function() return "" end,
+    ["function"] = function(v) return v.macro and "<Macro '" .. v.name .. "'>" or "<function " .. v.name .. ">" end,
     list = function(v) return "[" .. join_repr(v) .. "]" end,
     tuple = function(v) return "(" .. join_repr(v) .. (#v == 1 and ",)" or ")") end,
     dict = function(v)
@@ -252,19 +253,24 @@ end
 local function slice_bound(v, n, step, default)
     if v == nil or v == M.none then return default end
     local i = num(v)
-    if not i or kind(v) == "float" then need_defined(v) fail("slice indices must be integers or None") end
     if i < 0 then i = i + n end
     if step > 0 then return math.max(0, math.min(i, n)) end
     return math.max(-1, math.min(i, n - 1))
 end
 
+local function check_slice(v, from, to, step)
+    need_defined(v)
+    if type(v) ~= "string" and not is_sequence(kind(v)) then fail("'%s' object cannot be sliced", V.type_name(v)) end
+    for _, bound in ipairs({ from or 0, to or 0, step or 1 }) do
+        local k = kind(bound)
+        if k ~= "int" and k ~= "boolean" and k ~= "none" then fail("slice indices must be integers or None") end
+    end
+end
+
 -- v[from:to:step]; bounds are values or nil.
 function V.slice(v, from, to, step)
-    need_defined(v)
-    local k = kind(v)
-    if k ~= "string" and not is_sequence(k) then fail("'%s' object cannot be sliced", V.type_name(v)) end
-    local n, by = V.len(v), step == nil and 1 or step == M.none and 1 or num(step)
-    if not by or kind(step) == "float" then fail("slice indices must be integers or None") end
+    check_slice(v, from, to, step)
+    local k, n, by = kind(v), V.len(v), (step == nil or step == M.none) and 1 or num(step)
     if by == 0 then fail("slice step cannot be zero") end
     local i = slice_bound(from, n, by, by > 0 and 0 or n - 1)
     local j = slice_bound(to, n, by, by > 0 and n or -1)
@@ -287,7 +293,7 @@ end
 
 local function element(v, key)
     local k = kind(v)
-    if k == "dict" then return V.dict_get(v, key) end
+    if k == "dict" then return v.map[key] end
     local i = num(key)
     if not i or kind(key) == "float" then return nil end
     if is_sequence(k) then return v[i < 0 and #v + i + 1 or i + 1] end

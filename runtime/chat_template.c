@@ -67,8 +67,8 @@ static int own_error(lua_State *L, struct call *c)
         return q_fail(c->e, Q_ELIMIT, "%s: stopped after %llu steps: the template does not come to an end", t->where,
                       (unsigned long long)t->bounds.steps);
     if (c->code) return c->code; /* a guard failed and said why */
-    if (text && strstr(text, "stack overflow"))
-        return q_fail(c->e, Q_ELIMIT, "%s: nested too deep", t->where);
+    if (text && strstr(text, "stack overflow")) return q_fail(c->e, Q_ELIMIT, "%s: nested too deep", t->where);
+    if (text && strstr(text, "too large")) return q_fail(c->e, Q_ELIMIT, "%s: a text of more than 2 GiB", t->where);
     return q_fail(c->e, Q_EINTERNAL, "%s, line %d: %s", t->where, (int)current_line(L), text ? text : "unknown error");
 }
 

@@ -222,7 +222,7 @@ static int compare_keys(const void *a, const void *b, void *keys)
 {
     const struct key *x = a, *y = b;
     if (x->len != y->len) return x->len < y->len ? -1 : 1;
-    return memcmp((const char *)keys + x->at, (const char *)keys + y->at, x->len);
+    return x->len ? memcmp((const char *)keys + x->at, (const char *)keys + y->at, x->len) : 0;
 }
 
 /* Forgets the keys from `first` on, after looking for one that stands there twice. */

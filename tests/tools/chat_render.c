@@ -3,7 +3,7 @@
  * In: {"template": "text"?, "messages": [...], "tools": [...]?, "options": {...}?, "add_generation_prompt": bool?,
  *      "as_is": bool?, "guard": bool?}. A line without "template" uses the one of the line before. With "guard" each
  *      "<|" is written "<^|", by the same hook that breaks control tokens.
- * Out: {"text": "..."} or {"error": "...", "code": n}, and with an argument `time`, "ms": time of the render.
+ * Out: {"text": "..."} or {"error": "...", "code": n}, and with an argument `time`, "ms": processor time of the render.
  */
 #include "chat_template.h"
 #include "err.h"
@@ -28,7 +28,7 @@ static int break_marks(void *ctx, const char *s, size_t n, char **out, size_t *o
 static double now_ms(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
