@@ -17,8 +17,9 @@ return {
   },
   default = function(p, card, numerics)
     local isa = lib.default_isa(p, card)
-    local wide = isa == "avx512vnni" and p.channels >= 2 * lib.width(isa)
-    return { isa = isa, fma = lib.default_fma(isa, numerics), vecs = wide and 2 or 1 }
+    local vecs = isa == "avx512vnni" and 4 or 1
+    while vecs > 1 and (vecs * lib.width(isa) > p.channels or vecs * (2 * p.taps - 1) > 48) do vecs = vecs // 2 end
+    return { isa = isa, fma = lib.default_fma(isa, numerics), vecs = vecs }
   end,
   numerics = lib.numerics_by_fma,
   bytes = function(p, rows) return 8 * rows * p.channels + 4 * p.channels * (3 * p.taps - 2) end,

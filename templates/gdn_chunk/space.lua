@@ -26,10 +26,9 @@ return {
   default = function(p, card, numerics)
     local isa = lib.default_isa(p, card)
     local chunk = p.chunk or (numerics == "strict" and 1 or 32)
-    local vecs = p.vecs or (chunk == 1 and 4 or 2)
+    local vecs = (chunk == 1 or isa == "avx512vnni") and 4 or 2
     while vecs > 1 and vecs * lib.width(isa) > p.dim do vecs = vecs // 2 end
-    local rows = chunk == 1 and 1 or (isa == "avx512vnni" and 8 or 4)
-    return { isa = isa, fma = lib.default_fma(isa, numerics), chunk = chunk, rows = rows, vecs = vecs }
+    return { isa = isa, fma = lib.default_fma(isa, numerics), chunk = chunk, rows = chunk == 1 and 1 or 4, vecs = vecs }
   end,
   numerics = function(p)
     if p.chunk == 1 then return lib.numerics_by_fma(p) end

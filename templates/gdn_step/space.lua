@@ -14,8 +14,9 @@ return {
   },
   default = function(p, card, numerics)
     local isa = lib.default_isa(p, card)
-    local vecs = 4
-    while vecs > 1 and vecs * lib.width(isa) > p.dim do vecs = vecs // 2 end
+    local vecs = 8 -- whole rows of S stream best; narrower where one sequence would leave threads idle
+    local function units() return p.v_heads * lib.ceil_div(p.dim, vecs * lib.width(isa)) end
+    while vecs > 1 and (vecs * lib.width(isa) > p.dim or units() < card.threads) do vecs = vecs // 2 end
     return { isa = isa, fma = lib.default_fma(isa, numerics), vecs = vecs }
   end,
   numerics = lib.numerics_by_fma,
