@@ -4,6 +4,7 @@
 #include "model_parts.h"
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *const show_part_names[SHOW_PARTS] = { "embedding", "head", "attention", "delta net", "feed-forward", "norms and small" };
 const char *const show_token_types[SHOW_TOKEN_TYPES] = { "undefined", "normal", "unknown", "control", "user", "unused", "byte" };
@@ -47,8 +48,9 @@ static void add_plans(struct show_facts *f)
     const int64_t trained = f->config->n_ctx_train;
     for (int64_t ctx = 1024; ctx < trained && f->n_plans < SHOW_MAX_PLANS - 1; ctx *= 4) f->ctx[f->n_plans++] = ctx;
     f->ctx[f->n_plans++] = trained;
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     for (int i = 0; i < f->n_plans; i++) {
-        struct q_plan_options o = plan_defaults(f->weight_bytes, f->ctx[i]);
+        struct q_plan_options o = plan_defaults(f->weight_bytes, (int)f->ctx[i], cpus > 0 && cpus < 4096 ? (int)cpus : 1);
         plan_make(f->plans + i, f->config, &o);
     }
 }

@@ -132,20 +132,26 @@ static void the_plan_adds_up(void **state)
     struct q_config c;
     struct q_plan p;
     assert_int_equal(config_from_preset(&c, "qwen3.5-9b", NULL), Q_OK);
-    struct q_plan_options o = plan_defaults(1000, 100);
+    struct q_plan_options o = plan_defaults(1000, 100, 2);
     plan_make(&p, &c, &o);
     assert_int_equal(p.n_pages, 2);
     assert_int_equal(p.page_bytes, 8 * 4 * 256 * 2 * 2 * 64);
     assert_int_equal(p.slot_bytes, 24 * 4 * (32 * 128 * 128 + 3 * 8192));
+    assert_int_equal(p.lines[Q_PLAN_KV].bytes, 2 * p.page_bytes);
+    assert_int_equal(p.lines[Q_PLAN_STATES].bytes, p.slot_bytes);
+    assert_true(p.lines[Q_PLAN_SCRATCH].bytes > 512 * 4096 * 4);
     size_t total = 0;
     for (int i = 0; i < Q_PLAN_ITEMS; i++) total += p.lines[i].bytes;
     assert_int_equal(p.total, total);
-    assert_int_equal(p.lines[Q_PLAN_KV].bytes, 2 * p.page_bytes);
-    o.ctx = INT64_MAX / 2;
-    o.n_seqs = 1 << 20;
-    o.ctx = 1LL << 40;
+    o.n_snaps = 3;
     plan_make(&p, &c, &o);
-    assert_true(p.total == SIZE_MAX);
+    assert_int_equal(p.n_pages, 2 + 6);
+    assert_int_equal(p.lines[Q_PLAN_STATES].bytes, 4 * p.slot_bytes);
+    o.ctx = 1 << 20;
+    o.n_snaps = 0;
+    o.n_seqs = INT32_MAX;
+    plan_make(&p, &c, &o);
+    assert_true(p.total > (size_t)INT32_MAX << 20);
 }
 
 int main(void)
