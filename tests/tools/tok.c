@@ -162,11 +162,14 @@ int main(int argc, char **argv)
     double start = now();
     int rc = gguf_open(&g, argv[1], &e);
     if (!rc) rc = tok_open_gguf(&t, g, &e);
-    if (rc) return fprintf(stderr, "%s\n", e.text), 1;
-    fprintf(stderr, "opened in %.3f s\n", now() - start);
-    struct job j = {t, argc == 4 ? atof(argv[3]) : 0};
-    rc = on_small_stack(&j);
+    if (rc) {
+        fprintf(stderr, "%s\n", e.text);
+    } else {
+        fprintf(stderr, "opened in %.3f s\n", now() - start);
+        struct job j = {t, argc == 4 ? atof(argv[3]) : 0};
+        rc = on_small_stack(&j);
+    }
     tok_close(t);
     gguf_close(g);
-    return rc;
+    return rc ? 1 : 0;
 }
