@@ -14,7 +14,7 @@ return {
   args = "matmul", ref = "matmul",
   shape  = { { "type", { "q8_0", "f16", "bf16", "f32" } }, { "act", { "q8", "f32" } }, { "layout", { "rows", "r16", "r16u" } },
              "n", "k", { "epi", { "none", "add" } } },
-  params = { { "isa", lib.isa }, { "fma", lib.fma }, { "tm", { 1, 2, 3, 4 } }, { "tn", { 1, 2, 4, 8 } },
+  params = { { "isa", lib.isa }, { "fma", lib.fma }, { "tm", { 1, 2, 3, 4, 6 } }, { "tn", { 1, 2, 4, 8 } },
              { "chain", { "chunk", "whole", "lanes" } }, { "prefetch", { 0, 1024, 4096, 8192 } } },
   require = {
     { "int8 activations meet q8_0 weights", function(p) return p.act == "f32" or p.type == "q8_0" end },
@@ -33,7 +33,7 @@ return {
   },
   default = function(p, card, numerics)
     local isa = lib.default_isa(p, card)
-    return { isa = isa, fma = lib.default_fma(isa, numerics), tm = 1, tn = 1, chain = "chunk", prefetch = 0 }
+    return { isa = isa, fma = lib.default_fma(isa, numerics), tm = 1, tn = lib.width(isa) < 8 and 2 or 4, chain = "chunk", prefetch = 0 }
   end,
   numerics = function(p)
     local class = p.chain == "chunk" and "canonical" or p.chain
