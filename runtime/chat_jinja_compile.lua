@@ -333,6 +333,7 @@ local function passing(items, test, assign, scope)
     return out
 end
 
+-- `else` runs when no turn came to its end: without items, and, as in Jinja, when each turn broke off or went on early.
 ST["for"] = function(node)
     local assign, iter, test = assigner(node.target), expr(node.iter), node.test and expr(node.test)
     local body, otherwise, line = block(node.body), block(node.otherwise or {}), node.line
@@ -340,15 +341,17 @@ ST["for"] = function(node)
         at.line = line
         local items = V.items(iter(scope))
         if test then items = passing(items, test, assign, scope) end
-        if #items == 0 then return otherwise(child(scope), out) end
-        local loop = V.loop({ items = items, i = 0 })
+        local loop, ended = V.loop({ items = items, i = 0 }), false
         for i = 1, #items do
             local inner = child(scope)
             loop.i = i
             inner.loop = loop
             assign(inner, items[i])
-            if body(inner, out) == "break" then break end
+            local jump = body(inner, out)
+            ended = ended or jump == nil
+            if jump == "break" then break end
         end
+        if not ended then return otherwise(child(scope), out) end
     end
 end
 

@@ -87,9 +87,12 @@ function M.sorted(list, less)
 end
 
 -- The value at a path like "function.name" or "0.role".
-local function path_value(v, path)
+local function path_value(v, path, default)
     if type(path) ~= "string" then return V.item(v, path) end
-    for part in path:gmatch("[^.]+") do v = V.item(v, part:find("^%d+$") and math.tointeger(part) or part) end
+    for part in path:gmatch("[^.]+") do
+        v = V.item(v, part:find("^%d+$") and math.tointeger(part) or part)
+        if default ~= nil and kind(v) == "undefined" then v = default end
+    end
     return v
 end
 
@@ -113,7 +116,15 @@ local function sort_by(items, key, reverse)
 end
 
 filter("sort", "reverse case_sensitive attribute", function(v, reverse, case_sensitive, attribute)
-    return V.list(sort_by(V.items(v), key_of(attribute, case_sensitive), flag(reverse)))
+    local keys = {}
+    for i, one in ipairs(type(attribute) == "string" and S.split(attribute, ",") or { attribute or M.none }) do
+        keys[i] = key_of(one, case_sensitive)
+    end
+    return V.list(sort_by(V.items(v), function(item)
+        local key = {}
+        for i = 1, #keys do key[i] = keys[i](item) end
+        return V.list(key)
+    end, flag(reverse)))
 end)
 
 filter("dictsort", "case_sensitive by reverse", function(v, case_sensitive, by, reverse)
@@ -197,8 +208,7 @@ F.map = { fn = function(v, args, named)
         if #args > 0 then
             out[i] = M.apply(F, "filter", args[1], item, table.move(args, 2, #args, 1, {}), named)
         else
-            out[i] = path_value(item, options.attribute)
-            if kind(out[i]) == "undefined" and options.default ~= nil then out[i] = options.default end
+            out[i] = path_value(item, options.attribute, options.default)
         end
     end
     return V.list(out)

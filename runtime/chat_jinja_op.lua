@@ -79,7 +79,9 @@ function O.mod(a, b)
     if type(a) == "string" then fail("string formatting with %% is not supported") end
     local x, y = operands("%", a, b)
     divisor(y)
-    return x % y
+    local r = x % y
+    if r == 0 and math.type(r) == "float" then return y < 0 and -0.0 or 0.0 end
+    return r
 end
 
 local function int_power(x, n)

@@ -74,14 +74,19 @@ V.need_defined = need_defined
 
 -- dicts ---------------------------------------------------------------------------------------------------------
 
+local ANY_UNDEFINED = V.undefined("the key is undefined")
+
+-- The form under which a key is looked up. All undefined values are one; tuples are not supported as keys.
 local function hashable(key)
     local k = kind(key)
-    if k == "list" or k == "dict" or key ~= key then fail("unhashable type: '%s'", V.type_name(key)) end
+    if k == "undefined" then return ANY_UNDEFINED end
+    if k == "list" or k == "tuple" or k == "dict" or key ~= key then fail("unhashable type: '%s'", V.type_name(key)) end
     return key
 end
 
 function V.dict_set(d, key, value)
-    if d.map[hashable(key)] == nil then d.keys[#d.keys + 1] = key end
+    key = hashable(key)
+    if d.map[key] == nil then d.keys[#d.keys + 1] = key end
     d.map[key] = value
 end
 
