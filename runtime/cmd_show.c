@@ -3,6 +3,7 @@
 #include "cmd.h"
 #include "model_parts.h"
 #include "show.h"
+#include "tokenizer.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@ static const char help[] =
     "\n"
     "  FILE            a GGUF file; any file of a split set\n"
     "  --preset NAME   a shape by name instead of a file (qwen3.5-9b); --format says in which weight type\n"
-    "  --check         read every block of the weights for infinite or NaN values\n"
+    "  --check         read every block of the weights for infinite or NaN values, and open the tokenizer\n"
     "  --json          one JSON object on one line\n";
 
 struct options {
@@ -73,6 +74,16 @@ static int failed(const struct q_err *e)
     return 1;
 }
 
+/* What opening leaves to whoever runs the model: every block of the weights, and the tokenizer's own contents. */
+static int check(const struct q_model *m, struct q_err *e)
+{
+    struct tokenizer *t = NULL;
+    int rc = model_check(m, e);
+    if (!rc && gguf_find(m->file, "tokenizer.ggml.tokens")) rc = tok_open_gguf(&t, m->file, e);
+    tok_close(t);
+    return rc;
+}
+
 static int show_file(const struct options *o)
 {
     struct q_model *m;
@@ -80,7 +91,7 @@ static int show_file(const struct options *o)
     if (model_open(&m, o->file, &e)) return failed(&e);
     struct show_facts f;
     show_from_model(&f, m);
-    int rc = o->check && model_check(m, &e) ? failed(&e) : 0;
+    int rc = o->check && check(m, &e) ? failed(&e) : 0;
     f.checked = o->check;
     if (rc)
         show_free(&f);

@@ -536,6 +536,16 @@ def test_check_finds_bad_numbers(tmp_path, type_, raw):
     assert (status, out, err.count("\n")) == (1, "", 1) and "blk.2.ffn_gate.weight', row 3, element 0" in err
 
 
+def test_check_opens_the_tokenizer(tmp_path):
+    """Merges of pieces that the vocabulary lacks: legal as arrays, no tokenizer."""
+    s = b.Shape()
+    vocab = [array(T + "merges", STR, ["a \u0104"]) if b"ggml.merges" in k[:40] else k for k in b.tokenizer(s.n_vocab)]
+    path = b.write(tmp_path / "v.gguf", b.lay_out([*b.keys(s).values(), *vocab], b.tensors(s)))
+    assert show_ok(path)
+    status, out, err, _, _ = show(path, "--check")
+    assert (status, out, err.count("\n")) == (1, "", 1) and str(path) in err and "merge" in err
+
+
 def test_odd_alignment(tmp_path, refuse):
     assert show_ok(build(tmp_path, add=[key("general.alignment", U32, 4)], align=4))
     for pad in range(4):   # whether floats lie at odd addresses hangs on the header's length
