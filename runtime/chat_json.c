@@ -1,5 +1,4 @@
 #include "chat_json.h"
-#include "chat_lua.h"
 #include "json_check.h"
 #include <lauxlib.h>
 #include <lua.h>
@@ -13,7 +12,6 @@
 struct reader {
     lua_State *L;
     const char *p, *end;
-    struct chat_guard *guard;
     int list, dict, int_text, float_text, none;
 };
 
@@ -42,7 +40,7 @@ static void skip_space(struct reader *r)
 }
 
 /* Pushes the string whose opening quote is at r->p, and moves behind the closing one. */
-static void push_plain_string(struct reader *r)
+static void push_string(struct reader *r)
 {
     const char *from = ++r->p;
     while (*r->p != '"' && *r->p != '\\') r->p++;
@@ -64,12 +62,6 @@ static void push_plain_string(struct reader *r)
     }
     r->p++;
     luaL_pushresult(&b);
-}
-
-static void push_string(struct reader *r)
-{
-    push_plain_string(r);
-    if (r->guard) chat_guard_top(r->L, r->guard);
 }
 
 /* A table { text, value } for a number that would not print as it was written. */
@@ -140,11 +132,7 @@ static void push_object(struct reader *r)
         skip_space(r);
         r->p++; /* ':' */
         lua_pushvalue(L, -1);
-        if (lua_rawget(L, -3) == LUA_TNIL) { /* the guard can make two keys equal: the first place stays */
-            lua_pushvalue(L, -2);
-            lua_rawseti(L, -5, i++);
-        }
-        lua_pop(L, 1);
+        lua_rawseti(L, -4, i++);
         push_value(r);
         lua_rawset(L, -3);
         skip_space(r);
@@ -180,9 +168,9 @@ static void push_value(struct reader *r)
     }
 }
 
-void chat_json_push(lua_State *L, const char *text, size_t n, struct chat_guard *guard)
+void chat_json_push(lua_State *L, const char *text, size_t n)
 {
-    struct reader r = {.L = L, .p = text, .end = text + n, .guard = guard};
+    struct reader r = {.L = L, .p = text, .end = text + n};
     luaL_checkstack(L, 10, "JSON");
     lua_getfield(L, LUA_REGISTRYINDEX, CHAT_MODULES);
     lua_getfield(L, -1, "metatables");

@@ -9,14 +9,12 @@
 #include <stddef.h>
 
 struct lua_State;
-struct chat_guard;
 
 /* Where the modules keep their shared table M (metatables, none), in the Lua registry. */
 #define CHAT_MODULES "chat"
 
-/* Pushes the value of text[0..n). `guard` (may be NULL) sees every string and key first. Raises a Lua error when memory
- * or the guard fails. */
-void chat_json_push(struct lua_State *L, const char *text, size_t n, struct chat_guard *guard);
+/* Pushes the value of text[0..n). Raises a Lua error when memory fails. */
+void chat_json_push(struct lua_State *L, const char *text, size_t n);
 
 /* Writes x as Python's repr does (shortest digits that read back the same); out holds at least 40 bytes. */
 void chat_float_repr(double x, char *out);

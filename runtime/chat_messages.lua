@@ -139,6 +139,21 @@ function M.keeps_late_system(render)
     return ok and text:find(mark, 1, true) ~= nil
 end
 
+-- A copy of v with every string and key guarded. After normalising, so that each is guarded whole and once.
+local function guarded(v)
+    local k = kind(v)
+    if k == "string" then return M.prim.guard(v) end
+    if k == "list" then
+        local out = {}
+        for i, item in ipairs(v) do out[i] = guarded(item) end
+        return V.list(out)
+    end
+    if k ~= "dict" then return v end
+    local out = V.dict()
+    for _, key in ipairs(v.keys) do V.dict_set(out, M.prim.guard(key), guarded(v.map[key])) end
+    return out
+end
+
 local function variables(messages, tools, kwargs, add_generation_prompt)
     local vars = { messages = messages, tools = tools, documents = M.none, add_generation_prompt = add_generation_prompt }
     for _, name in ipairs(kwargs.keys) do
@@ -158,5 +173,5 @@ function M.render(messages, tools, kwargs, add_generation_prompt, as_is)
     if tools ~= M.none and kind(tools) ~= "list" then fail("tools: expected a list, found %s", V.type_name(tools)) end
     if kind(kwargs) ~= "dict" then fail("template options: expected an object, found %s", V.type_name(kwargs)) end
     if not as_is then messages = M.normalise(messages, M.keeps_late) end
-    return M.template(variables(messages, tools, kwargs, add_generation_prompt))
+    return M.template(variables(guarded(messages), guarded(tools), guarded(kwargs), add_generation_prompt))
 end

@@ -88,7 +88,17 @@ static int json_decode(lua_State *L)
         lua_pushstring(L, e.text);
         return 2;
     }
-    chat_json_push(L, text, n, chat_bounds_of(L)->guard);
+    chat_json_push(L, text, n);
+    return 1;
+}
+
+/* guard(text) -> text, as the caller of the render wants it; without a guard, itself. */
+static int guard(lua_State *L)
+{
+    struct chat_guard *g = chat_bounds_of(L)->guard;
+    luaL_checkstring(L, 1);
+    lua_settop(L, 1);
+    if (g) chat_guard_top(L, g);
     return 1;
 }
 
@@ -96,7 +106,7 @@ void chat_prim_install(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"float_repr", float_repr}, {"bytes_less", bytes_less}, {"upper", upper},
                                          {"lower", lower}, {"title", title}, {"cased", cased}, {"printable", printable},
-                                         {"strftime_now", strftime_now}, {"json_decode", json_decode}, {NULL, NULL}};
+                                         {"strftime_now", strftime_now}, {"json_decode", json_decode}, {"guard", guard}, {NULL, NULL}};
     luaL_newlib(L, functions);
     lua_setfield(L, -2, "prim");
 }

@@ -110,7 +110,7 @@ static int do_compile(lua_State *L)
 static void push_json(lua_State *L, const char *text, const char *otherwise)
 {
     if (!text) text = otherwise;
-    chat_json_push(L, text, strlen(text), chat_bounds_of(L)->guard);
+    chat_json_push(L, text, strlen(text));
 }
 
 static int do_render(lua_State *L)

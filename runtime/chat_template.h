@@ -24,10 +24,10 @@ struct chat_template;
 /* A template longer than this is refused. */
 #define CHAT_TEMPLATE_MAX (256 * 1024)
 
-/* Applied to every string and key of messages, tools and options before the template sees it (a text inside a call's
- * JSON arguments too, a second time: it must leave its own output as it is). Sets *out to a malloc'd UTF-8 text, or
- * leaves it NULL to keep s. Templates join strings, so breaking a text that would become a control token by being
- * joined (one that begins or ends with a part of it) is up to the guard. */
+/* Applied once to every string and key of messages (normalised: a call's arguments are a mapping by then), tools and
+ * options, before the template sees them. Sets *out to a malloc'd UTF-8 text, or leaves it NULL to keep s. Templates join
+ * strings, so breaking a text that would become a control token by being joined (one that begins or ends with a part of
+ * it) is up to the guard. */
 struct chat_text_guard {
     int (*guard)(void *ctx, const char *s, size_t n, char **out, size_t *out_n, struct q_err *e);
     void *ctx;
