@@ -204,7 +204,7 @@ OPTIONS = {"n": 3, "neg": -7, "zero": 0, "f": 2.5, "big": 1e16, "s": "héllo wö
 
 class Snippets:
     """A grammar over OPTIONS. Left out: what the subset leaves out, values that only print differently (iterators), and where
-    this program is laxer (`x is string if y`, unknown filters that are never reached) or stricter (tuples as keys)."""
+    this program is laxer (`x is string if y`, unknown filters that are never reached) or stricter (tuples as keys), and Markup."""
 
     def __init__(self, r):
         self.r = r
@@ -233,7 +233,7 @@ class Snippets:
         if d <= 0: return r.choice(["s", "t", "e", "u", "w", "'a'", "','", "'l'", "'ö'", "' '", "'AbC'"])
         e = lambda: self.string(d - 1)
         return self.pick(
-            lambda: f"{e()} ~ {self.any(d - 1)}", lambda: f"{e()} + {e()}", lambda: f"({e()})", lambda: f"{e()}|{r.choice(['trim', 'upper', 'lower', 'title', 'capitalize', 'string', 'safe', 'reverse', 'tojson', 'indent', 'indent(2, true)', 'replace(chr, chr)'])}".replace("chr", r.choice(["'l'", "'b'", "''", "u"])),
+            lambda: f"{e()} ~ {self.any(d - 1)}", lambda: f"{e()} + {e()}", lambda: f"({e()})", lambda: f"{e()}|{r.choice(['trim', 'upper', 'lower', 'title', 'capitalize', 'string', 'string', 'reverse', 'tojson', 'indent', 'indent(2, true)', 'replace(chr, chr)'])}".replace("chr", r.choice(["'l'", "'b'", "''", "u"])),
             lambda: f"({e()}).{r.choice(['upper()', 'lower()', 'strip()', 'lstrip()', 'rstrip()', 'title()', 'capitalize()', 'strip(t)', 'lstrip(s)', 'rstrip(u)', 'zfill(6)', 'ljust(7)', 'rjust(7, chr)', 'removeprefix(chr)', 'removesuffix(chr)'])}".replace("chr", r.choice(["'l'", "'x'"])),
             lambda: f"({e()}).replace({e()}, {e()})", lambda: f"({e()}).replace({self.string(0)}, '-', {self.number(0)})", lambda: f"({e()}).join({self.seq(d - 1)})", lambda: f"{self.seq(d - 1)}|join({r.choice(['', self.string(0)])})",
             lambda: f"({e()}){self.slice()}", lambda: f"{e()} * {self.number(0)}", lambda: f"({e()}).{r.choice(['partition', 'rpartition', 'rsplit', 'split'])}({self.string(0)})[{r.choice([0, -1, 1])}]",
