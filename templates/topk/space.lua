@@ -7,7 +7,7 @@ return {
   },
   default = function(p, card, numerics)
     local isa = lib.default_isa(p, card)
-    return { isa = isa, fma = lib.default_fma(isa, numerics), block = 128 }
+    return { isa = isa, fma = lib.default_fma(isa, numerics), block = 64 }
   end,
   numerics = lib.numerics_by_fma,
   bytes   = function(p, rows) return rows * (4 * p.n + 8 * p.k + 4) end,
