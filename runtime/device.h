@@ -29,6 +29,8 @@ struct q_device_ops {
     /* Zeroed, 64-byte aligned. */
     void *(*alloc)(struct q_device *d, size_t bytes, struct q_err *e);
     void (*release)(struct q_device *d, void *p);
+    /* Bytes that alloc could hand out now without hurting the machine; SIZE_MAX when the system does not say. */
+    size_t (*available)(struct q_device *d);
     /* Ordered with submitted lists: a write is seen by lists submitted after it. */
     int (*write)(struct q_device *d, void *dst, const void *src, size_t bytes, struct q_err *e);
     int (*read)(struct q_device *d, void *dst, const void *src, size_t bytes, struct q_err *e);

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "device.h"
 #include "team.h"
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -44,6 +46,19 @@ static void *cpu_alloc(struct q_device *d, size_t bytes, struct q_err *e)
 static void cpu_release(struct q_device *d, void *p)
 {
     if (p) munmap((char *)p - 64, *(size_t *)((char *)p - 64));
+}
+
+/* Linux' own estimate, which counts the page cache (a mapped model file) as free. */
+static size_t cpu_available(struct q_device *d)
+{
+    char line[128];
+    unsigned long long kib = 0;
+    FILE *f = fopen("/proc/meminfo", "r");
+    if (!f) return SIZE_MAX;
+    while (fgets(line, sizeof line, f) && sscanf(line, "MemAvailable: %llu kB", &kib) != 1)
+        ;
+    fclose(f);
+    return kib ? (size_t)kib * 1024 : SIZE_MAX;
 }
 
 static int cpu_move(struct q_device *d, void *dst, const void *src, size_t bytes, struct q_err *e)
@@ -94,8 +109,8 @@ static void cpu_close(struct q_device *d)
     free(c);
 }
 
-static const struct q_device_ops cpu_ops = {"cpu",    cpu_alloc,  cpu_release, cpu_move, cpu_move,
-                                            cpu_move, cpu_submit, cpu_wait,    cpu_close};
+static const struct q_device_ops cpu_ops = {"cpu",    cpu_alloc, cpu_release, cpu_available, cpu_move,
+                                            cpu_move, cpu_move,  cpu_submit,  cpu_wait,      cpu_close};
 
 int device_cpu_open(struct q_device **out, int threads, struct q_err *e)
 {

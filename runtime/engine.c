@@ -1,6 +1,7 @@
 #include "engine.h"
 #include "forward.h"
 #include "model.h"
+#include "plan.h"
 #include "seq.h"
 #include "step_table.h"
 #include <stdarg.h>
@@ -96,21 +97,51 @@ static int open_kernels(struct q_engine *en, struct q_err *e)
 
 static double mib(size_t bytes) { return (double)bytes / 1048576; }
 
-/* Everything but weights and kernels, from a plan that is printed first. */
+static struct q_plan plan(const struct q_engine *en, int ctx)
+{
+    const struct q_engine_opts *o = &en->o;
+    struct q_plan_options po = {.weight_bytes = en->model->weight_bytes, .ctx = ctx, .n_seqs = o->max_seqs, .n_snaps = o->max_snaps,
+                                .max_rows = o->max_rows, .max_out = o->max_out, .parts = en->device->parts, .kv_k = o->kv_k, .kv_v = o->kv_v};
+    struct q_plan p;
+    plan_make(&p, &en->model->config, &po);
+    return p;
+}
+
+/* The largest context, by halving, whose plan fits; 0 if none does. */
+static int ctx_that_fits(const struct q_engine *en, size_t available)
+{
+    for (int ctx = en->o.ctx; ctx >= 64; ctx /= 2)
+        if (plan(en, ctx).total <= available) return ctx;
+    return 0;
+}
+
+/* Prints the plan, and refuses what the machine cannot hold before anything large is taken. */
+static int check_plan(struct q_engine *en, struct q_err *e)
+{
+    struct q_plan p = plan(en, en->o.ctx);
+    size_t available = en->device->ops->available(en->device);
+    char text[256];
+    snprintf(text, sizeof text, "weights %.1f MiB, KV %.1f MiB (%d x %d tokens, %s/%s), states %.1f MiB (%d slots), scratch %.1f MiB",
+             mib(p.lines[Q_PLAN_WEIGHTS].bytes), mib(p.lines[Q_PLAN_KV].bytes), en->o.max_seqs, en->o.ctx, en->o.kv_k, en->o.kv_v,
+             mib(p.lines[Q_PLAN_STATES].bytes), (int)p.n_slots, mib(p.lines[Q_PLAN_SCRATCH].bytes));
+    say(en, "memory: %s", text);
+    if (p.total <= available) return Q_OK;
+    int fits = ctx_that_fits(en, available);
+    if (!fits) return q_fail(e, Q_ELIMIT, "%s does not fit: %.0f MiB are needed (%s) and %.0f MiB are free", en->model->path, mib(p.total), text, mib(available));
+    return q_fail(e, Q_ELIMIT, "a context of %d does not fit: %.0f MiB are needed (%s) and %.0f MiB are free; -c %d would fit", en->o.ctx, mib(p.total),
+                  text, mib(available), fits);
+}
+
+/* Everything but weights and kernels. */
 static int open_memory(struct q_engine *en, struct q_err *e)
 {
     const struct q_engine_opts *o = &en->o;
     const struct q_config *c = &en->model->config;
     struct q_scratch_size ss = {o->max_rows, o->max_out, o->ctx, en->device->parts, Q_TOP};
     struct q_step_size ts = {o->max_rows, o->max_out, o->max_seqs, o->max_snaps, o->ctx, c->n_embd, c->n_vocab};
-    int slots = o->max_seqs + o->max_snaps, pages = o->max_seqs * pages_for(o->ctx) + 2 * o->max_snaps;
-    size_t kv = (size_t)pages * kv_page_bytes(c, o->kv_k, o->kv_v), states = (size_t)slots * states_slot_bytes(c);
-    size_t scratch = scratch_bytes(c, &ss) + step_table_bytes(&ts);
-    say(en, "memory: weights %.1f MiB mapped + %.1f MiB packed, KV %.1f MiB (%d x %d tokens, %s/%s), states %.1f MiB (%d slots), scratch %.1f MiB",
-        mib(en->weights.mapped_bytes), mib(en->weights.packed_bytes), mib(kv), o->max_seqs, o->ctx, o->kv_k, o->kv_v, mib(states), slots,
-        mib(scratch));
-    int rc = kv_open(&en->kv, en->device, c, pages, o->kv_k, o->kv_v, e);
-    if (!rc) rc = states_open(&en->states, en->device, c, slots, e);
+    struct q_plan p = plan(en, o->ctx);
+    int rc = kv_open(&en->kv, en->device, c, (int)p.n_pages, o->kv_k, o->kv_v, e);
+    if (!rc) rc = states_open(&en->states, en->device, c, (int)p.n_slots, e);
     if (!rc) rc = scratch_open(&en->scratch, en->device, c, &ss, e);
     if (!rc) rc = step_table_open(&en->table, en->device, &ts, e);
     en->memory = (struct q_memory){&en->kv, &en->states, o->ctx, o->max_snaps};
@@ -146,6 +177,7 @@ int q_engine_open(struct q_engine **out, const struct q_engine_opts *o, struct q
     int rc = open_model(en, e);
     if (!rc) rc = fill_defaults(en, e);
     if (!rc) rc = device_cpu_open(&en->device, o->threads, e);
+    if (!rc) rc = check_plan(en, e);
     if (!rc) rc = open_kernels(en, e);
     if (!rc) rc = weights_open(&en->weights, en->device, en->model, en->kernels, en->o.numerics, e);
     if (!rc) rc = open_memory(en, e);

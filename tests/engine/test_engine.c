@@ -310,6 +310,21 @@ static void test_limits(void **state)
     for (int i = 0; i < 3; i++) q_seq_close(s[i]);
 }
 
+/* What the machine cannot hold is refused with the plan, before it is taken. */
+static void test_plan(void **state)
+{
+    struct q_engine *en;
+    struct q_err e;
+    struct q_engine_opts o = {.model = TEST_MODEL, .program_dir = TEST_PROGRAMS, .threads = 1, .ctx = 32768, .max_seqs = 100000};
+    assert_int_equal(q_engine_open(&en, &o, &e), Q_ELIMIT);
+    assert_non_null(strstr(e.text, "are needed"));
+    assert_non_null(strstr(e.text, "KV"));
+    o.ctx = 32769;
+    assert_int_equal(q_engine_open(&en, &o, &e), Q_ELIMIT);
+    assert_non_null(strstr(e.text, "32769"));
+    assert_non_null(strstr(e.text, "32768"));
+}
+
 /* pinned may run other classes, but the text stays. */
 static void test_pinned_neighbours(void **state)
 {
@@ -334,6 +349,7 @@ int main(void)
                                        cmocka_unit_test(test_any_team),       cmocka_unit_test(test_any_neighbours),
                                        cmocka_unit_test(test_snapshots),      cmocka_unit_test(test_taps),
                                        cmocka_unit_test(test_embedding_rows), cmocka_unit_test(test_sampling),
-                                       cmocka_unit_test(test_limits),         cmocka_unit_test(test_pinned_neighbours)};
+                                       cmocka_unit_test(test_limits),         cmocka_unit_test(test_plan),
+                                       cmocka_unit_test(test_pinned_neighbours)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
