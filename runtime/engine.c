@@ -220,7 +220,7 @@ int q_engine_max_rows(const struct q_engine *en) { return en->o.max_rows; }
 int q_engine_max_out(const struct q_engine *en) { return en->o.max_out; }
 int q_engine_threads(const struct q_engine *en) { return en->device->parts; }
 const char *q_engine_numerics_id(const struct q_engine *en) { return en->numerics_id; }
-struct q_memory *q_engine_memory(struct q_engine *en) { return &en->memory; }
+int q_seq_open(struct q_engine *en, struct q_seq **s, struct q_err *e) { return seq_open(&en->memory, s, e); }
 
 static int submit(struct q_engine *en, const struct q_list *list, struct q_err *e)
 {

@@ -2,15 +2,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-int q_seq_open(struct q_engine *en, struct q_seq **out, struct q_err *e)
+int seq_open(struct q_memory *m, struct q_seq **out, struct q_err *e)
 {
-    struct q_memory *m = q_engine_memory(en);
     struct q_seq *s = calloc(1, sizeof *s);
     if (!s || !(s->page = malloc(((size_t)pages_for(m->ctx) + 1) * sizeof *s->page))) {
         free(s);
         return q_fail(e, Q_EMEM, "no memory for a sequence");
     }
-    s->engine = en;
+    s->memory = m;
     s->in_step = -1;
     if ((s->slot = states_take(m->states)) < 0) {
         free(s->page);
@@ -23,7 +22,7 @@ int q_seq_open(struct q_engine *en, struct q_seq **out, struct q_err *e)
 
 void q_seq_clear(struct q_seq *s)
 {
-    struct q_memory *m = q_engine_memory(s->engine);
+    struct q_memory *m = s->memory;
     for (int i = 0; i < s->n_pages; i++) kv_drop(m->kv, s->page[i]);
     s->n_pages = s->length = 0;
 }
@@ -32,7 +31,7 @@ void q_seq_close(struct q_seq *s)
 {
     if (!s) return;
     q_seq_clear(s);
-    states_give(q_engine_memory(s->engine)->states, s->slot);
+    states_give(s->memory->states, s->slot);
     free(s->page);
     free(s);
 }
@@ -42,7 +41,7 @@ int q_seq_length(const struct q_seq *s) { return s->length; }
 /* The page that the next token goes to exists already and is also somebody else's. */
 static int last_page_shared(const struct q_seq *s)
 {
-    const struct q_kv *kv = q_engine_memory(s->engine)->kv;
+    const struct q_kv *kv = s->memory->kv;
     return s->length % KV_PAGE && kv->refs[s->page[s->length / KV_PAGE]] > 1;
 }
 
@@ -53,7 +52,7 @@ int seq_pages_needed(const struct q_seq *s, int n)
 
 int seq_grow(struct q_seq *s, int n, struct q_err *e)
 {
-    struct q_memory *m = q_engine_memory(s->engine);
+    struct q_memory *m = s->memory;
     if (n && last_page_shared(s)) {
         int rc = kv_own(m->kv, &s->page[s->length / KV_PAGE], e);
         if (rc) return rc;
@@ -68,7 +67,7 @@ int seq_grow(struct q_seq *s, int n, struct q_err *e)
 
 int snap_reserve(struct q_seq *s, int length, struct q_snap **out, struct q_err *e)
 {
-    struct q_memory *m = q_engine_memory(s->engine);
+    struct q_memory *m = s->memory;
     struct q_snap *snap = calloc(1, sizeof *snap);
     int n = pages_for(length);
     if (!snap || !(snap->page = malloc(((size_t)n + 1) * sizeof *snap->page))) {
@@ -82,7 +81,7 @@ int snap_reserve(struct q_seq *s, int length, struct q_snap **out, struct q_err 
         return q_fail(e, Q_ELIMIT, "no snapshot left: the engine was opened with fewer than are in use now");
     }
     m->snaps_left--;
-    snap->engine = s->engine;
+    snap->memory = m;
     snap->length = length;
     snap->n_pages = n;
     memcpy(snap->page, s->page, (size_t)n * sizeof *snap->page);
@@ -94,14 +93,14 @@ int snap_reserve(struct q_seq *s, int length, struct q_snap **out, struct q_err 
 int q_seq_snapshot(struct q_seq *s, struct q_snap **out, struct q_err *e)
 {
     int rc = snap_reserve(s, s->length, out, e);
-    if (!rc && (rc = states_copy(q_engine_memory(s->engine)->states, (*out)->slot, s->slot, e))) q_snap_close(*out);
+    if (!rc && (rc = states_copy(s->memory->states, (*out)->slot, s->slot, e))) q_snap_close(*out);
     return rc;
 }
 
 int q_seq_restore(struct q_seq *s, const struct q_snap *snap, struct q_err *e)
 {
-    struct q_memory *m = q_engine_memory(s->engine);
-    if (snap->engine != s->engine) return q_fail(e, Q_EINPUT, "a snapshot of one engine cannot be restored in another");
+    struct q_memory *m = s->memory;
+    if (snap->memory != s->memory) return q_fail(e, Q_EINPUT, "a snapshot of one engine cannot be restored in another");
     int rc = states_copy(m->states, s->slot, snap->slot, e);
     if (rc) return rc;
     for (int i = 0; i < snap->n_pages; i++) kv_share(m->kv, snap->page[i]);
@@ -117,7 +116,7 @@ int q_snap_length(const struct q_snap *snap) { return snap->length; }
 void q_snap_close(struct q_snap *snap)
 {
     if (!snap) return;
-    struct q_memory *m = q_engine_memory(snap->engine);
+    struct q_memory *m = snap->memory;
     for (int i = 0; i < snap->n_pages; i++) kv_drop(m->kv, snap->page[i]);
     states_give(m->states, snap->slot);
     m->snaps_left++;
@@ -127,7 +126,7 @@ void q_snap_close(struct q_snap *snap)
 
 int q_seq_pretend(struct q_seq *s, int n, struct q_err *e)
 {
-    struct q_memory *m = q_engine_memory(s->engine);
+    struct q_memory *m = s->memory;
     if (n < s->length || n > m->ctx) return q_fail(e, Q_ELIMIT, "a sequence of %d tokens cannot pretend to hold %d of at most %d", s->length, n, m->ctx);
     int rc = seq_grow(s, n - s->length, e);
     if (!rc) s->length = n;

@@ -9,8 +9,16 @@
 #include "engine.h"
 #include "kv.h"
 
+/* What sequences of one engine live on. */
+struct q_memory {
+    struct q_kv *kv;              /* borrowed */
+    struct q_states *states;      /* borrowed */
+    int ctx;                      /* most tokens of a sequence */
+    int snaps_left;
+};
+
 struct q_seq {
-    struct q_engine *engine;      /* borrowed */
+    struct q_memory *memory;      /* borrowed */
     int length, slot;
     int n_pages;
     int *page;                    /* owned: [pages of a full context] */
@@ -18,21 +26,13 @@ struct q_seq {
 };
 
 struct q_snap {
-    struct q_engine *engine;
+    struct q_memory *memory;
     int length, slot;
     int n_pages;
     int *page;                    /* owned: [n_pages] */
 };
 
-/* What seq.c needs of an engine, so that it can be tested without a model. */
-struct q_memory {
-    struct q_kv *kv;
-    struct q_states *states;
-    int ctx;                      /* most tokens of a sequence */
-    int snaps_left;
-};
-struct q_memory *q_engine_memory(struct q_engine *en);
-
+int seq_open(struct q_memory *m, struct q_seq **s, struct q_err *e);
 static inline int pages_for(int tokens) { return (tokens + KV_PAGE - 1) / KV_PAGE; }
 
 /* Holds room for n more tokens: how many pages must be taken anew (a shared last page counts as one). */

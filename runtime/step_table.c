@@ -118,7 +118,7 @@ static int gather_seqs(struct q_step_table *t, const struct q_step *s, struct q_
     for (int i = 0, n; i < s->n_rows && !rc; i += n) {
         struct q_seq *q = s->rows[i].seq;
         for (n = 1; i + n < s->n_rows && s->rows[i + n].seq == q;) n++;
-        const struct q_memory *m = q_engine_memory(q->engine);
+        const struct q_memory *m = q->memory;
         needed += seq_pages_needed(q, n);
         if (q->in_step >= 0) rc = q_fail(e, Q_EINPUT, "the rows of a sequence must be contiguous; row %d returns to one that ended", i);
         else if (t->n_seqs == t->size.max_seqs) rc = q_fail(e, Q_ELIMIT, "a step of more than %d sequences", t->size.max_seqs);
@@ -138,8 +138,8 @@ static int check_keeps(const struct q_step *s, struct q_err *e)
     for (int i = 0; i < s->n_keeps; i++)
         if (s->keeps[i].row < 0 || s->keeps[i].row >= s->n_rows || (i && s->keeps[i].row <= s->keeps[i - 1].row))
             return q_fail(e, Q_EINPUT, "snapshot %d is after row %d; rows must ascend and lie in the step's %d", i, s->keeps[i].row, s->n_rows);
-    if (s->n_keeps && q_engine_memory(s->rows[0].seq->engine)->snaps_left < s->n_keeps)
-        return q_fail(e, Q_ELIMIT, "%d snapshots are wanted and %d are left", s->n_keeps, q_engine_memory(s->rows[0].seq->engine)->snaps_left);
+    if (s->n_keeps && s->rows[0].seq->memory->snaps_left < s->n_keeps)
+        return q_fail(e, Q_ELIMIT, "%d snapshots are wanted and %d are left", s->n_keeps, s->rows[0].seq->memory->snaps_left);
     return Q_OK;
 }
 

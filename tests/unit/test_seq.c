@@ -20,7 +20,6 @@ struct q_engine {
     struct q_device *device;
     struct q_step_table table;
 };
-struct q_memory *q_engine_memory(struct q_engine *en) { return &en->memory; }
 
 static void open_engine(struct q_engine *en)
 {
@@ -65,8 +64,8 @@ static void test_tables(void **state)
     struct q_row rows[ROWS];
     struct q_err e;
     open_engine(&en);
-    assert_int_equal(q_seq_open(&en, &a, &e), Q_OK);
-    assert_int_equal(q_seq_open(&en, &b, &e), Q_OK);
+    assert_int_equal(seq_open(&en.memory, &a, &e), Q_OK);
+    assert_int_equal(seq_open(&en.memory, &b, &e), Q_OK);
     fill_rows(rows, 70, a, 7);
     fill_rows(rows + 70, 3, b, 9);
     rows[72].want = Q_WANT_ID;
@@ -101,7 +100,7 @@ static void test_keeps_cut_segments(void **state)
     struct q_row rows[ROWS];
     struct q_err e;
     open_engine(&en);
-    assert_int_equal(q_seq_open(&en, &a, &e), Q_OK);
+    assert_int_equal(seq_open(&en.memory, &a, &e), Q_OK);
     fill_rows(rows, 100, a, 1);
     struct q_keep keeps[] = {{9, &s1}, {99, &s2}};
     assert_int_equal(step(&en, rows, 100, keeps, 2, &e), Q_OK);
@@ -131,7 +130,7 @@ static void test_copy_on_write(void **state)
     struct q_row rows[ROWS];
     struct q_err e;
     open_engine(&en);
-    assert_int_equal(q_seq_open(&en, &a, &e), Q_OK);
+    assert_int_equal(seq_open(&en.memory, &a, &e), Q_OK);
     fill_rows(rows, 80, a, 1);
     assert_int_equal(step(&en, rows, 80, NULL, 0, &e), Q_OK);
     char *pages = en.kv.k[0];
@@ -163,8 +162,8 @@ static void test_refusals_change_nothing(void **state)
     struct q_err e;
     struct q_sampling bad = {.p = q_sampling_default()};
     open_engine(&en);
-    assert_int_equal(q_seq_open(&en, &a, &e), Q_OK);
-    assert_int_equal(q_seq_open(&en, &b, &e), Q_OK);
+    assert_int_equal(seq_open(&en.memory, &a, &e), Q_OK);
+    assert_int_equal(seq_open(&en.memory, &b, &e), Q_OK);
     int free_before = en.kv.n_free;
     fill_rows(rows, ROWS, a, 1);
     rows[5].token = VOCAB;
