@@ -1,0 +1,324 @@
+/* attn_decode_heads8_kv_heads2_head_dim256_f16_f16_avx2_hw_rows2_vecs4_block64_ahead1: o[r][h] = sigmoid(gate[r][h]) * softmax(scale * q[r][h] . K) V over KV 0..kv[r] of the row's sequence, head h / 4 of K and V.
+ *   q, o: [n_rows][8][256]; qg: [n_rows][8][512], the gate is the second half
+ *   a page of K (f16) and V (f16): [2][KV_PAGE][256]
+ *   parts: first the (sequence, KV head, chunk of KV_CHUNK tokens) are shared out, each giving (o, max, sum) for all rows and heads that
+ *     see it; after one wait the n_rows * 8 heads are, each merging its chunks in ascending order
+ *   moves 2048 bytes a token of each sequence, once for all its rows and heads; bound by read bandwidth
+ *   scores by 32 strided partials and a pairwise tree; a chunk's max first, then weights and sums ascending in t
+ *   caller: at most 64 rows, rows of a sequence contiguous and ascending in kv, and `work` as attn_work() says
+ * made by: quarry-gen attn_decode --shape heads=8,kv_heads=2,head_dim=256,fk=f16,fv=f16 --params isa=avx2,fma=hw,rows=2,vecs=4,block=64,ahead=1 */
+#include "kernel.h"
+#include "args.h"
+
+typedef f32 vf __attribute__((vector_size(32)));
+typedef i32 vi __attribute__((vector_size(32)));
+typedef f32 vf_mem __attribute__((vector_size(32), aligned(4), may_alias));
+
+static inline vf vset(f32 x) { return x - (vf){0}; }
+static inline vf vload(const f32 *p) { return *(const vf_mem *)p; }
+static inline void vstore(f32 *p, vf v) { *(vf_mem *)p = v; }
+
+/* The same bits as integers and back. */
+static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }
+static inline vf vfloat(vi v) { union { vi i; vf f; } u = {.i = v}; return u.f; }
+/* Masks: all bits of a lane set where true. */
+static inline vi vless(vf a, vf b) { return a < b; }
+static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(yes)) | (~mask & vbits(no))); }
+static inline vf vmaxf(vf a, vf b) { return __builtin_ia32_maxps256(a, b); }
+
+static inline vf vfma(vf a, vf b, vf c) { return __builtin_ia32_vfmaddps256(a, b, c); }
+static inline f32 sfma(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
+
+typedef f32 vf4 __attribute__((vector_size(16)));
+static inline f32 vhmax(vf v)
+{
+    vf4 v4 = __builtin_ia32_maxps(__builtin_shufflevector(v, v, 0, 1, 2, 3), __builtin_shufflevector(v, v, 4, 5, 6, 7));
+    vf4 v2 = __builtin_ia32_maxps(v4, __builtin_shufflevector(v4, v4, 2, 3, 2, 3));
+    return v2[0] > v2[1] ? v2[0] : v2[1];
+}
+
+typedef u16 vh __attribute__((vector_size(16)));
+typedef u16 vh_mem __attribute__((vector_size(16), aligned(2), may_alias));
+typedef i16 vh_i16 __attribute__((vector_size(16)));
+static inline vf vfrom_f16(vh h) { return __builtin_ia32_vcvtph2ps256((vh_i16)h); }
+static inline vh vto_f16(vf v) { return (vh)__builtin_ia32_vcvtps2ph256(v, 0); }
+static inline vf vload_f16(const u16 *p) { return vfrom_f16(*(const vh_mem *)p); }
+static inline void vstore_f16(u16 *p, vf v) { *(vh_mem *)p = vto_f16(v); }
+
+/* e^x = 2^k e^r, k = round(x / ln 2), |r| <= ln(2) / 2; ln 2 in two parts, so that r is exact to its last bits; e^r by a
+ * polynomial of degree 6 (error 3e-9). Below -87.33 the result is 0, above 88.72 infinite; NaN stays NaN. */
+static inline vf vexp(vf x)
+{
+    vf t = vfma(x, vset(1.44269502f), vset(12582912.0f));
+    vf k = t - 12582912.0f;
+    vf r = vfma(k, vset(-0.693359375f), x);
+    r = vfma(k, vset(0.000212194442f), r);
+    vf p = vset(0.00138143206f);
+    p = vfma(p, r, vset(0.00836885069f));
+    p = vfma(p, r, vset(0.0416684002f));
+    p = vfma(p, r, vset(0.166665196f));
+    p = vfma(p, r, vset(0.49999994f));
+    p = vfma(p * r, r, r) + 1.0f;
+    vf y = vfloat(vbits(p) + (vbits(t) << 23));
+    y = vselect(vless(x, vset(-87.33f)), vset(0), y);
+    return vselect(vless(vset(88.72f), x), vset(__builtin_inff()), y);
+}
+/* One lane of vexp. */
+static inline f32 sexp(f32 x) { return vexp(vset(x))[0]; }
+static inline vf vsigmoid(vf x) { return 1.0f / (1.0f + vexp(-x)); }
+
+/* Scores s[0..n) of one query row become weights exp(scale * s - max), then zeros up to `end`. Returns max; -inf if n <= 0. */
+static f32 weights(f32 *s, int n, int end, f32 scale)
+{
+    int seen = n > 0 ? n : 0, whole = (seen + 7) / 8 * 8;
+    vf top = vset(-__builtin_inff());
+    for (int t = seen; t < whole; t++) s[t] = -__builtin_inff();
+    for (int t = 0; t < whole; t += 8) {
+        vf x = vload(s + t) * scale;
+        vstore(s + t, x);
+        top = vmaxf(top, x);
+    }
+    f32 max = vhmax(top);
+    for (int t = 0; t < whole; t += 8) vstore(s + t, vexp(vload(s + t) - max));
+    for (int t = whole; t < end; t++) s[t] = 0;
+    return max;
+}
+
+/* Sums of 2 rows of weights, each ascending in t; side by side, because each addition waits for the one before. */
+static void sums(const f32 *p, int end, f32 *sum)
+{
+    f32 sum0 = 0, sum1 = 0;
+    for (int t = 0; t < end; t++) {
+        sum0 += p[t];
+        sum1 += p[256 + t];
+    }
+    sum[0] = sum0;
+    sum[1] = sum1;
+}
+
+/* Softmax so far: o is the sum of exp(score - max) V, sum that of exp(score - max). It starts as -inf, 0 and o = 0. */
+struct running {
+    f32 max, sum;
+};
+
+/* Takes in a chunk's (max, sum); *old and *add are the factors for o so far and for the chunk's o. A chunk that shows nothing
+ * (-inf, 0) changes nothing: the factors are 1 and 0. */
+static void merge(struct running *run, f32 max, f32 sum, f32 *old, f32 *add)
+{
+    f32 top = run->max > max ? run->max : max;
+    *old = sexp(run->max - top);
+    *add = sexp(max - top);
+    run->sum = run->sum * *old + sum * *add;
+    run->max = top;
+}
+
+static inline void accumulate(f32 *o, const f32 *chunk, int n, f32 old, f32 add)
+{
+    for (int d = 0; d < n; d++) o[d] = o[d] * old + chunk[d] * add;
+}
+
+/* y = sigmoid(gate) * o / sum; y and o may be the same. */
+static void gate_out(f32 *y, const f32 *o, const f32 *gate, f32 sum)
+{
+    f32 inv = 1 / sum;
+    for (int d = 0; d < 256; d += 8) vstore(y + d, vload(o + d) * inv * vsigmoid(vload(gate + d)));
+}
+
+/* Query rows that go through a chunk together. Where fewer are left the last one is repeated; its copies have no `out`. */
+struct block {
+    const f32 *q[2];
+    f32 *out[2];        /* [256] o, then max and sum; NULL: dropped */
+    int n[2], end;      /* tokens of the chunk that each sees (<= 0: none), and the most of them */
+};
+
+/* Scores of 2 query rows with each of n keys. Partial sum i of a score, i < 32, takes the dimensions i, i + 32, ..;
+ * partials are folded by halves, which here means 4 vectors into one and then the lanes, all rows at once. */
+static void scores(const struct block *b, const u16 *keys, int n, const u8 *next, f32 *s)
+{
+    const f32 *q0 = b->q[0], *q1 = b->q[1];
+    for (int t = 0; t < n; t++) {
+        const u16 *key = keys + t * 256;
+        vf x;
+        vf a0_0 = vset(0), a0_1 = vset(0), a0_2 = vset(0), a0_3 = vset(0);
+        vf a1_0 = vset(0), a1_1 = vset(0), a1_2 = vset(0), a1_3 = vset(0);
+        for (int d = 0; d < 256; d += 32) {
+            __builtin_prefetch(next + (t * 256 + d) * 2, 0, 2);
+            x = vload_f16(key + d);
+            a0_0 = vfma(vload(q0 + d), x, a0_0);
+            a1_0 = vfma(vload(q1 + d), x, a1_0);
+            x = vload_f16(key + d + 8);
+            a0_1 = vfma(vload(q0 + d + 8), x, a0_1);
+            a1_1 = vfma(vload(q1 + d + 8), x, a1_1);
+            x = vload_f16(key + d + 16);
+            a0_2 = vfma(vload(q0 + d + 16), x, a0_2);
+            a1_2 = vfma(vload(q1 + d + 16), x, a1_2);
+            x = vload_f16(key + d + 24);
+            a0_3 = vfma(vload(q0 + d + 24), x, a0_3);
+            a1_3 = vfma(vload(q1 + d + 24), x, a1_3);
+        }
+        vf f0 = (a0_0 + a0_2) + (a0_1 + a0_3);
+        vf f1 = (a1_0 + a1_2) + (a1_1 + a1_3);
+        f0 = __builtin_shuffle(f0, f1, (vi){ 0, 1, 2, 3, 8, 9, 10, 11 })
+           + __builtin_shuffle(f0, f1, (vi){ 4, 5, 6, 7, 12, 13, 14, 15 });
+        f0 += __builtin_shuffle(f0, (vi){ 2, 3, 0, 1, 6, 7, 4, 5 });
+        f0 += __builtin_shuffle(f0, (vi){ 1, 0, 3, 2, 5, 4, 7, 6 });
+        s[t] = f0[0];
+        s[256 + t] = f0[4];
+    }
+}
+
+/* o[i] += p[i][t] values[t], ascending in t, 64 tokens at a time: o is loaded and stored once for them, and they are read in order. */
+static void add_values(const f32 *p, const u16 *values, int n, const u8 *next, f32 *o)
+{
+    for (int first = 0; first < n; first += 64) {
+        int end = first + 64 < n ? first + 64 : n;
+        for (int d = 0; d < 256; d += 32) {
+            vf o0_0 = vload(o + d), o0_1 = vload(o + d + 8), o0_2 = vload(o + d + 16), o0_3 = vload(o + d + 24);
+            vf o1_0 = vload(o + d + 256), o1_1 = vload(o + d + 264), o1_2 = vload(o + d + 272), o1_3 = vload(o + d + 280);
+            for (int t = first; t < end; t++) {
+                const u16 *value = values + t * 256 + d;
+                __builtin_prefetch(next + (t * 256 + d) * 2, 0, 2);
+                vf v0 = vload_f16(value);
+                vf v1 = vload_f16(value + 8);
+                vf v2 = vload_f16(value + 16);
+                vf v3 = vload_f16(value + 24);
+                o0_0 = vfma(vset(p[t]), v0, o0_0);
+                o0_1 = vfma(vset(p[t]), v1, o0_1);
+                o0_2 = vfma(vset(p[t]), v2, o0_2);
+                o0_3 = vfma(vset(p[t]), v3, o0_3);
+                o1_0 = vfma(vset(p[256 + t]), v0, o1_0);
+                o1_1 = vfma(vset(p[256 + t]), v1, o1_1);
+                o1_2 = vfma(vset(p[256 + t]), v2, o1_2);
+                o1_3 = vfma(vset(p[256 + t]), v3, o1_3);
+            }
+            vstore(o + d, o0_0);
+            vstore(o + d + 8, o0_1);
+            vstore(o + d + 16, o0_2);
+            vstore(o + d + 24, o0_3);
+            vstore(o + d + 256, o1_0);
+            vstore(o + d + 264, o1_1);
+            vstore(o + d + 272, o1_2);
+            vstore(o + d + 280, o1_3);
+        }
+    }
+}
+
+/* A part's unit of work: chunk c of sequence `seq`, KV head j. */
+struct item {
+    const struct attn_args *a;
+    int seq, j, c;
+    i64 chunks;            /* results a row and head has room for */
+};
+
+static f32 *result(const struct attn_args *a, i64 row, i64 head, i64 c, i64 chunks)
+{
+    return (f32 *)a->work + ((row * 8 + head) * chunks + c) * 272;
+}
+
+/* The 2 query rows from the m-th of the item's sequence on; query row m is head m % 4 of row m / 4. */
+static void fill(struct block *b, const struct item *it, int m, int count)
+{
+    const struct step *st = it->a->step;
+    b->end = 0;
+    for (int i = 0; i < 2; i++) {
+        int at = m + i < count ? m + i : count - 1;
+        i64 row = st->seq_row[it->seq] + at / 4, head = it->j * 4 + at % 4;
+        int n = st->kv[row] + 1 - it->c * KV_CHUNK;
+        b->n[i] = n < KV_CHUNK ? n : KV_CHUNK;
+        b->end = b->end > b->n[i] ? b->end : b->n[i];
+        b->q[i] = it->a->q + (row * 8 + head) * 256;
+        b->out[i] = m + i < count && n > 0 ? result(it->a, row, head, it->c, it->chunks) : 0;
+    }
+}
+
+/* This head's part of the pages with KV index t (past the last token of the sequence: the last page). */
+static i64 page_of(const struct item *it, int t)
+{
+    const struct step *st = it->a->step;
+    int last = st->kv[st->seq_row[it->seq]] + st->seq_rows[it->seq] - 1;
+    i64 page = st->pages[(i64)it->seq * st->page_stride + (t < last ? t : last) / KV_PAGE];
+    return (page * 2 + it->j) * KV_PAGE * 256;
+}
+
+static const u16 *key_page(const struct item *it, int t) { return (const u16 *)it->a->pages_k + page_of(it, t); }
+static const u16 *value_page(const struct item *it, int t) { return (const u16 *)it->a->pages_v + page_of(it, t); }
+static inline int page_tokens(int t, int end) { return end - t < KV_PAGE ? end - t : KV_PAGE; }
+
+static void store(const struct block *b, const f32 *o, const f32 *max, const f32 *sum)
+{
+    for (int i = 0; i < 2; i++) {
+        f32 *out = b->out[i];
+        if (!out) continue;
+        for (int d = 0; d < 256; d++) out[d] = o[i * 256 + d];
+        out[256] = max[i];
+        out[257] = sum[i];
+    }
+}
+
+static void attend(const struct block *b, const struct item *it)
+{
+    f32 s[2 * KV_CHUNK], o[512] = { 0 }, max[2], sum[2];
+    int first = it->c * KV_CHUNK;
+    for (int t = 0; t < b->end; t += KV_PAGE) {
+        const u8 *next = t + KV_PAGE < b->end ? (const u8 *)key_page(it, first + t + KV_PAGE) : (const u8 *)value_page(it, first);
+        scores(b, key_page(it, first + t), page_tokens(t, b->end), next, s + t);
+    }
+    for (int i = 0; i < 2; i++) max[i] = weights(s + i * KV_CHUNK, b->n[i], b->end, it->a->scale);
+    sums(s, b->end, sum);
+    for (int t = 0; t < b->end; t += KV_PAGE) {
+        const u8 *next = t + KV_PAGE < b->end ? (const u8 *)value_page(it, first + t + KV_PAGE) : (const u8 *)key_page(it, first + KV_CHUNK);
+        add_values(s + t, value_page(it, first + t), page_tokens(t, b->end), next, o);
+    }
+    store(b, o, max, sum);
+}
+
+static i64 chunks_of(const struct step *st, int seq)
+{
+    return (st->kv[st->seq_row[seq]] + st->seq_rows[seq] - 1) / KV_CHUNK + 1;
+}
+
+/* This part's items, in the order of sequence, KV head, chunk. */
+static void share_chunks(const struct attn_args *a, struct team *t, i64 total, i64 chunks)
+{
+    const struct step *st = a->step;
+    i64 begin, end, at = 0;
+    team_share(t, total, 1, &begin, &end);
+    for (int seq = 0; seq < st->n_seqs; at += chunks_of(st, seq++) * 2) {
+        i64 here = chunks_of(st, seq), count = (i64)st->seq_rows[seq] * 4;
+        for (i64 i = begin > at ? begin - at : 0; i < here * 2 && at + i < end; i++) {
+            struct item it = { a, seq, (int)(i / here), (int)(i % here), chunks };
+            struct block b;
+            for (int m = 0; m < count; m += 2) {
+                fill(&b, &it, m, (int)count);
+                if (b.end > 0) attend(&b, &it);
+            }
+        }
+    }
+}
+
+static void merge_chunks(const struct attn_args *a, i64 row, i64 head, i64 chunks)
+{
+    struct running run = { -__builtin_inff(), 0 };
+    f32 o[256] = { 0 }, old, add;
+    for (i64 c = 0; c <= a->step->kv[row] / KV_CHUNK; c++) {
+        const f32 *in = result(a, row, head, c, chunks);
+        merge(&run, in[256], in[257], &old, &add);
+        accumulate(o, in, 256, old, add);
+    }
+    i64 at = (row * 8 + head) * 256;
+    gate_out(a->o + at, o, a->qg + 2 * at + 256, run.sum);
+}
+
+void attn_decode_heads8_kv_heads2_head_dim256_f16_f16_avx2_hw_rows2_vecs4_block64_ahead1(const struct attn_args *a, struct team *t)
+{
+    i64 begin, end, total = 0, chunks = 0;
+    for (int seq = 0; seq < a->step->n_seqs; seq++) {
+        i64 here = chunks_of(a->step, seq);
+        total += here * 2;
+        chunks = chunks > here ? chunks : here;
+    }
+    share_chunks(a, t, total, chunks);
+    team_wait(t);
+    team_share(t, (i64)a->step->n_rows * 8, 1, &begin, &end);
+    for (i64 i = begin; i < end; i++) merge_chunks(a, i / 8, i % 8, chunks);
+}

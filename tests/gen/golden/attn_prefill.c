@@ -1,0 +1,354 @@
+/* attn_prefill_heads8_kv_heads2_head_dim256_f16_f16_avx2_hw_rows4_vecs2_tile48_chunk128_plain: o[r][h] = sigmoid(gate[r][h]) * softmax(scale * q[r][h] . K) V over KV 0..kv[r] of the row's sequence, head h / 4 of K and V.
+ *   q, o: [n_rows][8][256]; qg: [n_rows][8][512], the gate is the second half
+ *   a page of K (f16) and V (f16): [2][KV_PAGE][256]
+ *   a part owns tiles of (sequence, KV head, 12 rows): 48 query rows, row-major by (row, head); shared out by cost, no part waits
+ *   per tile, over chunks of 128 tokens: scores with keys as fp32 [256][KV_PAGE] (lanes are tokens), weights, then values by
+ *     slices of 16 dimensions as fp32 [128][16] (lanes are dimensions); chunks merge into o in ascending order
+ *   scores ascending in the dimension; a chunk's max first, then weights and sums ascending in t
+ *   8192 operations a row and token that it sees, bound by fp32 fma; a part uses 98304 bytes of work
+ *   caller: rows of a sequence contiguous and ascending in kv; work as attn_work() says, 64-byte aligned
+ * made by: quarry-gen attn_prefill --shape heads=8,kv_heads=2,head_dim=256,fk=f16,fv=f16 --params isa=avx2,fma=hw,rows=4,vecs=2,tile=48,chunk=128,dot=plain */
+#include "kernel.h"
+#include "args.h"
+
+typedef f32 vf __attribute__((vector_size(32)));
+typedef i32 vi __attribute__((vector_size(32)));
+typedef f32 vf_mem __attribute__((vector_size(32), aligned(4), may_alias));
+
+static inline vf vset(f32 x) { return x - (vf){0}; }
+static inline vf vload(const f32 *p) { return *(const vf_mem *)p; }
+static inline void vstore(f32 *p, vf v) { *(vf_mem *)p = v; }
+
+/* The same bits as integers and back. */
+static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }
+static inline vf vfloat(vi v) { union { vi i; vf f; } u = {.i = v}; return u.f; }
+/* Masks: all bits of a lane set where true. */
+static inline vi vless(vf a, vf b) { return a < b; }
+static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(yes)) | (~mask & vbits(no))); }
+static inline vf vmaxf(vf a, vf b) { return __builtin_ia32_maxps256(a, b); }
+
+static inline vf vfma(vf a, vf b, vf c) { return __builtin_ia32_vfmaddps256(a, b, c); }
+static inline f32 sfma(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
+
+typedef f32 vf4 __attribute__((vector_size(16)));
+static inline f32 vhmax(vf v)
+{
+    vf4 v4 = __builtin_ia32_maxps(__builtin_shufflevector(v, v, 0, 1, 2, 3), __builtin_shufflevector(v, v, 4, 5, 6, 7));
+    vf4 v2 = __builtin_ia32_maxps(v4, __builtin_shufflevector(v4, v4, 2, 3, 2, 3));
+    return v2[0] > v2[1] ? v2[0] : v2[1];
+}
+
+typedef u16 vh __attribute__((vector_size(16)));
+typedef u16 vh_mem __attribute__((vector_size(16), aligned(2), may_alias));
+typedef i16 vh_i16 __attribute__((vector_size(16)));
+static inline vf vfrom_f16(vh h) { return __builtin_ia32_vcvtph2ps256((vh_i16)h); }
+static inline vh vto_f16(vf v) { return (vh)__builtin_ia32_vcvtps2ph256(v, 0); }
+static inline vf vload_f16(const u16 *p) { return vfrom_f16(*(const vh_mem *)p); }
+static inline void vstore_f16(u16 *p, vf v) { *(vh_mem *)p = vto_f16(v); }
+
+/* e^x = 2^k e^r, k = round(x / ln 2), |r| <= ln(2) / 2; ln 2 in two parts, so that r is exact to its last bits; e^r by a
+ * polynomial of degree 6 (error 3e-9). Below -87.33 the result is 0, above 88.72 infinite; NaN stays NaN. */
+static inline vf vexp(vf x)
+{
+    vf t = vfma(x, vset(1.44269502f), vset(12582912.0f));
+    vf k = t - 12582912.0f;
+    vf r = vfma(k, vset(-0.693359375f), x);
+    r = vfma(k, vset(0.000212194442f), r);
+    vf p = vset(0.00138143206f);
+    p = vfma(p, r, vset(0.00836885069f));
+    p = vfma(p, r, vset(0.0416684002f));
+    p = vfma(p, r, vset(0.166665196f));
+    p = vfma(p, r, vset(0.49999994f));
+    p = vfma(p * r, r, r) + 1.0f;
+    vf y = vfloat(vbits(p) + (vbits(t) << 23));
+    y = vselect(vless(x, vset(-87.33f)), vset(0), y);
+    return vselect(vless(vset(88.72f), x), vset(__builtin_inff()), y);
+}
+/* One lane of vexp. */
+static inline f32 sexp(f32 x) { return vexp(vset(x))[0]; }
+static inline vf vsigmoid(vf x) { return 1.0f / (1.0f + vexp(-x)); }
+
+/* Scores s[0..n) of one query row become weights exp(scale * s - max), then zeros up to `end`. Returns max; -inf if n <= 0. */
+static f32 weights(f32 *s, int n, int end, f32 scale)
+{
+    int seen = n > 0 ? n : 0, whole = (seen + 7) / 8 * 8;
+    vf top = vset(-__builtin_inff());
+    for (int t = seen; t < whole; t++) s[t] = -__builtin_inff();
+    for (int t = 0; t < whole; t += 8) {
+        vf x = vload(s + t) * scale;
+        vstore(s + t, x);
+        top = vmaxf(top, x);
+    }
+    f32 max = vhmax(top);
+    for (int t = 0; t < whole; t += 8) vstore(s + t, vexp(vload(s + t) - max));
+    for (int t = whole; t < end; t++) s[t] = 0;
+    return max;
+}
+
+/* Sums of 4 rows of weights, each ascending in t; side by side, because each addition waits for the one before. */
+static void sums(const f32 *p, int end, f32 *sum)
+{
+    f32 sum0 = 0, sum1 = 0, sum2 = 0, sum3 = 0;
+    for (int t = 0; t < end; t++) {
+        sum0 += p[t];
+        sum1 += p[128 + t];
+        sum2 += p[256 + t];
+        sum3 += p[384 + t];
+    }
+    sum[0] = sum0;
+    sum[1] = sum1;
+    sum[2] = sum2;
+    sum[3] = sum3;
+}
+
+/* Softmax so far: o is the sum of exp(score - max) V, sum that of exp(score - max). It starts as -inf, 0 and o = 0. */
+struct running {
+    f32 max, sum;
+};
+
+/* Takes in a chunk's (max, sum); *old and *add are the factors for o so far and for the chunk's o. A chunk that shows nothing
+ * (-inf, 0) changes nothing: the factors are 1 and 0. */
+static void merge(struct running *run, f32 max, f32 sum, f32 *old, f32 *add)
+{
+    f32 top = run->max > max ? run->max : max;
+    *old = sexp(run->max - top);
+    *add = sexp(max - top);
+    run->sum = run->sum * *old + sum * *add;
+    run->max = top;
+}
+
+static inline void accumulate(f32 *o, const f32 *chunk, int n, f32 old, f32 add)
+{
+    for (int d = 0; d < n; d++) o[d] = o[d] * old + chunk[d] * add;
+}
+
+/* y = sigmoid(gate) * o / sum; y and o may be the same. */
+static void gate_out(f32 *y, const f32 *o, const f32 *gate, f32 sum)
+{
+    f32 inv = 1 / sum;
+    for (int d = 0; d < 256; d += 8) vstore(y + d, vload(o + d) * inv * vsigmoid(vload(gate + d)));
+}
+
+/* Rows of one sequence for one KV head j; query row m is head m % 4 of row m / 4. */
+struct tile {
+    const struct attn_args *a;
+    i64 row;
+    int seq, j, count;     /* count: query rows, <= 48 */
+    int tokens;            /* that its last row sees */
+    f32 *keys;             /* [256][KV_PAGE]; this and the next two: this part's work */
+    f32 *values;           /* [128][16] */
+    f32 *s;                /* [48][128] scores, then weights */
+    struct running run[48];
+};
+
+static inline i64 head_at(const struct tile *it, int m)
+{
+    int at = m < it->count ? m : it->count - 1;
+    return (it->row + at / 4) * 8 + it->j * 4 + at % 4;
+}
+
+/* Tokens from t on in the page of K or V that holds token t, and where that page begins for this head. */
+static inline int page_tokens(int t, int end) { return end - t < KV_PAGE ? end - t : KV_PAGE; }
+
+static i64 page_of(const struct tile *it, int t)
+{
+    const struct step *st = it->a->step;
+    i64 page = st->pages[(i64)it->seq * st->page_stride + t / KV_PAGE];
+    return (page * 2 + it->j) * KV_PAGE * 256;
+}
+
+/* Rows to columns: interleaving row i with row i + 4 doubles what lies together, 8 lanes after 3 rounds. */
+static inline void transpose(vf *x)
+{
+    const vi low = { 0, 8, 1, 9, 2, 10, 3, 11 };
+    const vi high = { 4, 12, 5, 13, 6, 14, 7, 15 };
+    vf y[8];
+    for (int i = 0; i < 4; i++) {
+        y[2 * i] = __builtin_shuffle(x[i], x[i + 4], low);
+        y[2 * i + 1] = __builtin_shuffle(x[i], x[i + 4], high);
+    }
+    for (int i = 0; i < 4; i++) {
+        x[2 * i] = __builtin_shuffle(y[i], y[i + 4], low);
+        x[2 * i + 1] = __builtin_shuffle(y[i], y[i + 4], high);
+    }
+    for (int i = 0; i < 4; i++) {
+        y[2 * i] = __builtin_shuffle(x[i], x[i + 4], low);
+        y[2 * i + 1] = __builtin_shuffle(x[i], x[i + 4], high);
+    }
+    for (int i = 0; i < 8; i++) x[i] = y[i];
+}
+
+/* n keys of a page as fp32 [256][KV_PAGE]; the tokens after them read as 0. */
+static void pack_keys(f32 *to, const u16 *keys, int n)
+{
+    for (int t = 0; t < KV_PAGE; t += 8) {
+        vf x[8];
+        for (int d = 0; d < 256; d += 8) {
+            for (int i = 0; i < 8; i++) x[i] = t + i < n ? vload_f16(keys + (t + i) * 256 + d) : vset(0);
+            transpose(x);
+            for (int i = 0; i < 8; i++) vstore(to + (d + i) * KV_PAGE + t, x[i]);
+        }
+    }
+}
+
+/* Scores of 4 query rows with the 16 keys from `key` on, 4 x 2 vectors in registers. */
+static void scores(const f32 *const *q, const f32 *key, f32 *s)
+{
+    const f32 *q0 = q[0], *q1 = q[1], *q2 = q[2], *q3 = q[3];
+    vf a0_0 = vset(0), a0_1 = vset(0);
+    vf a1_0 = vset(0), a1_1 = vset(0);
+    vf a2_0 = vset(0), a2_1 = vset(0);
+    vf a3_0 = vset(0), a3_1 = vset(0);
+    for (int d = 0; d < 256; d++) {
+        vf k0 = vload(key + d * KV_PAGE), k1 = vload(key + d * KV_PAGE + 8), x;
+        x = vset(q0[d]);
+        a0_0 = vfma(x, k0, a0_0);
+        a0_1 = vfma(x, k1, a0_1);
+        x = vset(q1[d]);
+        a1_0 = vfma(x, k0, a1_0);
+        a1_1 = vfma(x, k1, a1_1);
+        x = vset(q2[d]);
+        a2_0 = vfma(x, k0, a2_0);
+        a2_1 = vfma(x, k1, a2_1);
+        x = vset(q3[d]);
+        a3_0 = vfma(x, k0, a3_0);
+        a3_1 = vfma(x, k1, a3_1);
+    }
+    vstore(s, a0_0);
+    vstore(s + 8, a0_1);
+    vstore(s + 128, a1_0);
+    vstore(s + 136, a1_1);
+    vstore(s + 256, a2_0);
+    vstore(s + 264, a2_1);
+    vstore(s + 384, a3_0);
+    vstore(s + 392, a3_1);
+}
+
+/* Scores of all query rows with the n keys of the page that begins with token t; they go to s from column `column` on. */
+static void page_scores(const struct tile *it, int t, int n, int column)
+{
+    pack_keys(it->keys, (const u16 *)it->a->pages_k + page_of(it, t), n);
+    for (int m = 0; m < it->count; m += 4) {
+        const f32 *q[4];
+        for (int i = 0; i < 4; i++) q[i] = it->a->q + head_at(it, m + i) * 256;
+        for (int u = 0; u < n; u += 16) scores(q, it->keys + u, it->s + m * 128 + column + u);
+    }
+}
+
+/* Dimensions d .. d + 15 of n values of a page as fp32 [n][16]. */
+static void pack_values(f32 *to, const u16 *values, int n, int d)
+{
+    for (int t = 0; t < n; t++)
+        for (int k = 0; k < 16; k += 8)
+            vstore(to + t * 16 + k, vload_f16(values + t * 256 + d + k));
+}
+
+/* o[i] = sum of p[i][t] value[t] over n tokens, ascending, 4 x 2 vectors in registers. */
+static void weighted(const f32 *p, const f32 *value, int n, f32 *o)
+{
+    vf a0_0 = vset(0), a0_1 = vset(0);
+    vf a1_0 = vset(0), a1_1 = vset(0);
+    vf a2_0 = vset(0), a2_1 = vset(0);
+    vf a3_0 = vset(0), a3_1 = vset(0);
+    for (int t = 0; t < n; t++, value += 16) {
+        vf v0 = vload(value), v1 = vload(value + 8), x;
+        x = vset(p[t]);
+        a0_0 = vfma(x, v0, a0_0);
+        a0_1 = vfma(x, v1, a0_1);
+        x = vset(p[128 + t]);
+        a1_0 = vfma(x, v0, a1_0);
+        a1_1 = vfma(x, v1, a1_1);
+        x = vset(p[256 + t]);
+        a2_0 = vfma(x, v0, a2_0);
+        a2_1 = vfma(x, v1, a2_1);
+        x = vset(p[384 + t]);
+        a3_0 = vfma(x, v0, a3_0);
+        a3_1 = vfma(x, v1, a3_1);
+    }
+    vstore(o, a0_0);
+    vstore(o + 8, a0_1);
+    vstore(o + 16, a1_0);
+    vstore(o + 24, a1_1);
+    vstore(o + 32, a2_0);
+    vstore(o + 40, a2_1);
+    vstore(o + 48, a3_0);
+    vstore(o + 56, a3_1);
+}
+
+/* One slice of the values of `end` tokens from `first` on, weighed and merged into o. */
+static void slice_values(const struct tile *it, int first, int end, int d, const f32 *old, const f32 *add)
+{
+    f32 o[64];
+    for (int t = 0; t < end; t += KV_PAGE)
+        pack_values(it->values + t * 16, (const u16 *)it->a->pages_v + page_of(it, first + t), page_tokens(t, end), d);
+    for (int m = 0; m < it->count; m += 4) {
+        weighted(it->s + m * 128, it->values, end, o);
+        for (int i = 0; i < 4 && m + i < it->count; i++)
+            accumulate(it->a->o + head_at(it, m + i) * 256 + d, o + i * 16, 16, old[m + i], add[m + i]);
+    }
+}
+
+/* The chunk of `end` tokens from `first` on. */
+static void attend(struct tile *it, int first, int end)
+{
+    f32 max[48], sum[48], old[48], add[48];
+    const i32 *kv = it->a->step->kv + it->row;
+    for (int t = 0; t < end; t += KV_PAGE) page_scores(it, first + t, page_tokens(t, end), t);
+    for (int m = 0; m < it->count; m++) {
+        int n = kv[m / 4] + 1 - first;
+        max[m] = weights(it->s + m * 128, n < end ? n : end, end, it->a->scale);
+    }
+    for (int m = 0; m < it->count; m += 4) sums(it->s + m * 128, end, sum + m);
+    for (int m = 0; m < it->count; m++) merge(it->run + m, max[m], sum[m], old + m, add + m);
+    for (int d = 0; d < 256; d += 16) slice_values(it, first, end, d, old, add);
+}
+
+static void run_tile(struct tile *it)
+{
+    for (int m = 0; m < it->count; m++) {
+        f32 *o = it->a->o + head_at(it, m) * 256;
+        it->run[m] = (struct running){ -__builtin_inff(), 0 };
+        for (int d = 0; d < 256; d++) o[d] = 0;
+    }
+    for (int t = 0; t < it->tokens; t += 128) attend(it, t, it->tokens - t < 128 ? it->tokens - t : 128);
+    for (int m = 0; m < it->count; m++) {
+        i64 at = head_at(it, m) * 256;
+        gate_out(it->a->o + at, it->a->o + at, it->a->qg + 2 * at + 256, it->run[m].sum);
+    }
+}
+
+/* The sequence's tile that begins with its row `from`. Cost: rows times tokens that the last one sees. */
+static i64 open_tile(struct tile *it, int seq, int from)
+{
+    const struct step *st = it->a->step;
+    int rows = st->seq_rows[seq] - from < 12 ? st->seq_rows[seq] - from : 12;
+    it->seq = seq;
+    it->row = st->seq_row[seq] + from;
+    it->count = rows * 4;
+    it->tokens = st->kv[it->row + rows - 1] + 1;
+    return (i64)rows * it->tokens;
+}
+
+static i64 total_cost(struct tile *it)
+{
+    const struct step *st = it->a->step;
+    i64 sum = 0;
+    for (int seq = 0; seq < st->n_seqs; seq++)
+        for (int from = 0; from < st->seq_rows[seq]; from += 12) sum += open_tile(it, seq, from);
+    return sum * 2;
+}
+
+/* All tiles lie on a line, each as long as its cost, and the line is cut into equal parts: a tile is whose the middle of it is. */
+void attn_prefill_heads8_kv_heads2_head_dim256_f16_f16_avx2_hw_rows4_vecs2_tile48_chunk128_plain(const struct attn_args *a, struct team *t)
+{
+    f32 *work = (f32 *)a->work + (i64)t->part * 24576;
+    struct tile it = { .a = a, .s = work, .values = work + 6144, .keys = work + 8192 };
+    i64 total = total_cost(&it), at = 0;
+    for (int seq = 0; seq < a->step->n_seqs; seq++)
+        for (it.j = 0; it.j < 2; it.j++)
+            for (int from = 0; from < a->step->seq_rows[seq]; from += 12) {
+                i64 cost = open_tile(&it, seq, from);
+                if ((at + cost / 2) * t->parts / total == t->part) run_tile(&it);
+                at += cost;
+            }
+}

@@ -1,0 +1,72 @@
+/* kv_append_kv_heads2_head_dim256_f16_f16_sse42: writes each row's K (f16) and V (f16) into its sequence's pages at kv[r].
+ *   k, v: [n_rows][2][256] fp32; a page: [2][KV_PAGE][256], page p of K at byte 1024 * KV_PAGE * p
+ *   a part owns whole heads of the n_rows * 2
+ *   moves 6144 bytes a row; bound by the cache it comes from
+ *   caller: no two rows have the same place
+ * made by: quarry-gen kv_append --shape kv_heads=2,head_dim=256,fk=f16,fv=f16 --params isa=sse42 */
+#include "kernel.h"
+#include "args.h"
+
+typedef f32 vf __attribute__((vector_size(16)));
+typedef i32 vi __attribute__((vector_size(16)));
+typedef f32 vf_mem __attribute__((vector_size(16), aligned(4), may_alias));
+
+static inline vf vset(f32 x) { return x - (vf){0}; }
+static inline vf vload(const f32 *p) { return *(const vf_mem *)p; }
+static inline void vstore(f32 *p, vf v) { *(vf_mem *)p = v; }
+
+/* The same bits as integers and back. */
+static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }
+static inline vf vfloat(vi v) { union { vi i; vf f; } u = {.i = v}; return u.f; }
+/* Masks: all bits of a lane set where true. */
+static inline vi vless(vf a, vf b) { return a < b; }
+static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(yes)) | (~mask & vbits(no))); }
+
+typedef u16 vh __attribute__((vector_size(8)));
+typedef u16 vh_mem __attribute__((vector_size(8), aligned(2), may_alias));
+typedef i16 vh_i16 __attribute__((vector_size(16)));
+/* Exact: the half's exponent and mantissa moved into place are 2^-112 of its value, subnormals included. */
+static inline vf vfrom_f16(vh h)
+{
+    vi b = __builtin_convertvector(h, vi), mag = b & 0x7FFF;
+    vf v = vfloat(mag << 13) * 0x1p112f;
+    vf special = vfloat(vbits(v) | 0x7F800000);
+    vf r = vselect(vless(vset(0x1.fffp15f), v), special + special, v);   /* the sum makes a signalling NaN quiet */
+    return vfloat(vbits(r) | (b & 0x8000) << 16);
+}
+/* Round to even. Below 2^-14 an addition of 0.5 rounds to the subnormal's grid; above, the exponent is moved and the bits
+ * below the mantissa rounded; NaN stays NaN. */
+static inline vh vto_f16(vf x)
+{
+    vi b = vbits(x), mag = b & 0x7FFFFFFF, sign = (b & (i32)0x80000000) >> 16 & 0x8000;
+    vf a = vfloat(mag);
+    vi small = vbits(a + vset(0.5f)) - 0x3F000000;
+    vi normal = (mag - (112 << 23) + 0xFFF + (mag >> 13 & 1)) >> 13;
+    vi r = vbits(vselect(vless(a, vset(0x1p-14f)), vfloat(small), vfloat(normal)));
+    r = vbits(vselect(vless(a, vset(65520.0f)), vfloat(r), vfloat((r & 0) + 0x7C00)));
+    vi nan = mag > 0x7F800000;
+    r = (nan & (0x7E00 | (mag >> 13 & 0x3FF))) | (~nan & r);
+    r |= sign;
+    return __builtin_convertvector(r, vh);
+}
+static inline vf vload_f16(const u16 *p) { return vfrom_f16(*(const vh_mem *)p); }
+static inline void vstore_f16(u16 *p, vf v) { *(vh_mem *)p = vto_f16(v); }
+
+static void put_f16(u16 *to, const f32 *x)
+{
+    for (int d = 0; d < 256; d += 4) vstore_f16(to + d, vload(x + d));
+}
+
+void kv_append_kv_heads2_head_dim256_f16_f16_sse42(const struct kv_append_args *a, struct team *t)
+{
+    const struct step *st = a->step;
+    i64 begin, end;
+    team_share(t, (i64)st->n_rows * 2, 1, &begin, &end);
+    for (i64 i = begin; i < end; i++) {
+        i64 r = i / 2, j = i % 2;
+        i64 page = st->pages[(i64)st->seq[r] * st->page_stride + st->kv[r] / KV_PAGE];
+        i64 to = ((page * 2 + j) * KV_PAGE + st->kv[r] % KV_PAGE) * 256;
+        put_f16((u16 *)a->pages_k + to, a->k + i * 256);
+        put_f16((u16 *)a->pages_v + to, a->v + i * 256);
+    }
+}
