@@ -1,0 +1,42 @@
+/* One answer: prompt ids in, text out as it comes, until the model ends, a stop string is met, a limit is reached or the caller has
+ * had enough. `run`, `chat` and the server all answer through this, so they say the same.
+ *
+ * A q_talk is a sequence that remembers its tokens and keeps a few snapshots (before the last user turn's answer and at earlier ends
+ * of prompts), so that a prompt that continues an earlier one, or returns to a point of it, reads only what is new. Re-use gives what a
+ * fresh reading gives (bit for bit in strict). One thread at a time.
+ */
+#ifndef Q_ANSWER_H
+#define Q_ANSWER_H
+
+#include "engine.h"
+
+enum q_part { Q_PART_THINKING, Q_PART_CONTENT };
+enum q_finish { Q_FINISH_STOP, Q_FINISH_LENGTH, Q_FINISH_CANCELLED };
+
+struct q_answer_opts {
+    struct q_sampling_params sampling;
+    int max_tokens;                    /* < 0: until the model ends or the context is full */
+    const char *const *stop;           /* stop strings, none empty; the text ends before the first match */
+    int n_stop;
+    int thinking;                      /* the prompt ends inside a think block, so the text begins as thinking */
+    int raw;                           /* no parts: all is content, <think> tags included */
+    /* All may be NULL. Called between steps on the caller's thread. */
+    int (*cancelled)(void *arg);       /* non-zero: stop now */
+    int (*text)(void *arg, enum q_part part, const char *s, size_t n);   /* whole characters; non-zero: stop now */
+    int (*token)(void *arg, int id, float logprob);                      /* every generated id, the end included */
+    void *arg;
+};
+
+struct q_answer {
+    int n_prompt, n_cached, n_generated;   /* tokens: of the prompt, of those re-used, of the answer with its end token */
+    enum q_finish finish;
+    double prefill_s, decode_s;
+};
+
+struct q_talk;
+int q_talk_open(struct q_talk **t, struct q_engine *en, struct q_err *e);
+void q_talk_close(struct q_talk *t);
+/* Q_ELIMIT names both numbers when the prompt does not fit. After an error or a cancellation the talk is usable. */
+int q_talk_answer(struct q_talk *t, const int32_t *ids, size_t n, const struct q_answer_opts *o, struct q_answer *out, struct q_err *e);
+
+#endif
