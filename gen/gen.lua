@@ -7,6 +7,7 @@ local host = require "host" -- read(name) -> text or nil; ops() -> names, sorted
 local lib = require "gen.lib"
 local card = require "gen.card"
 local template = require "gen.template"
+local prune = require "gen.prune"
 
 local gen = {}
 
@@ -187,7 +188,7 @@ end
 local function source_of(pl)
   local file = "templates/" .. pl.space.op .. "/kernel.c.in"
   if not host.read(file) then return "" end
-  return template.render(file, template_names(pl), host.read)
+  return template.squeeze(prune(template.render(file, template_names(pl), host.read)))
 end
 
 function gen.emit(op, shape, params, key, numerics)
@@ -229,7 +230,7 @@ end
 -- Everything that an op's text depends on, framed by names and sizes, for a hash.
 function gen.identity(op)
   local space = space_of(op)
-  local files = { "runtime/kernel.h", "gen/gen.lua", "gen/lib.lua", "gen/template.lua",
+  local files = { "runtime/kernel.h", "gen/gen.lua", "gen/lib.lua", "gen/template.lua", "gen/prune.lua",
                   "templates/" .. op .. "/space.lua" }
   local kernel = "templates/" .. op .. "/kernel.c.in"
   if host.read(kernel) then

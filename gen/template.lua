@@ -85,7 +85,7 @@ local function value(expr, v)
 end
 
 -- At most one blank line in a row, none at the start or end, none after '{' or before '}'.
-local function squeeze(text)
+function template.squeeze(text)
   local out, blank = {}, false
   for line in each_line(text) do
     line = line:gsub("%s+$", "")
@@ -125,7 +125,7 @@ function template.render(name, names, read)
   if not chunk then error(map(err), 0) end
   local ok, failure = pcall(chunk)
   if not ok then error(map(failure), 0) end
-  return squeeze(table.concat(out))
+  return template.squeeze(table.concat(out))
 end
 
 -- Names of the files that a template includes, in order, each once (for hashes).

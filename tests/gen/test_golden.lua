@@ -45,6 +45,15 @@ local function first_difference(want, got)
   return "equal"
 end
 
+-- Helpers of the prelude that the text defines and does not use.
+local function unused(text)
+  local code, count, list = text:gsub("/%*.-%*/", ""), {}, {}
+  for word in code:gmatch("[%a_][%w_]*") do count[word] = (count[word] or 0) + 1 end
+  for name in code:gmatch("static inline [%w_ ]-%*?([%w_]+)%(") do list[#list + 1] = count[name] < 2 and name or nil end
+  for name in code:gmatch("typedef %w+ ([%w_]+)") do list[#list + 1] = count[name] < 2 and name or nil end
+  return table.concat(list, " ")
+end
+
 local function golden(op, shape, params)
   local path = here .. "/golden/" .. op .. ".c"
   local args = string.format("%s --card sapphirerapids --shape %s --params %s", op, shape, params)
@@ -53,6 +62,7 @@ local function golden(op, shape, params)
   if code ~= 0 then return end
   report(text == run(args), op, "two runs print different texts")
   report(not text:find("/home/", 1, true) and not text:find("[ \t]\n"), op, "a path or trailing blanks in the text")
+  report(unused(text) == "", op, "defined and not used: %s", unused(text))
   if update then write(path, text) end
   local want = read(path)
   report(want ~= nil, op, "no %s; --update writes it", path)

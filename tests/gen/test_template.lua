@@ -4,6 +4,7 @@
 package.path = arg[1] .. "/?.lua"
 local template = require "gen.template"
 local lib = require "gen.lib"
+local prune = require "gen.prune"
 local failed, passed = 0, 0
 
 local function check(what, want, got)
@@ -47,6 +48,14 @@ text("quotes and percent in text", "\"%s\" '\\n'\n", nil, "\"%s\" '\\n'\n")
 check("include sees locals and gives some",
   "1 2\n3\n", render { ["t.in"] = '$local a = 1\n$include "p.in"\n${b}\n', ["templates/p.in"] = "${a} 2\n$local b = 3\n" })
 check("f32", "0.1f 1.0f 1e+10f -0.5f", table.concat({ lib.f32(0.1), lib.f32(1), lib.f32(1e10), lib.f32(-0.5) }, " "))
+
+-- pruning
+local helpers = "typedef int vi;\n/* one */\nstatic inline vi a(vi x) { return x; }\nstatic inline int b(int x)\n{\n    return a(x);\n}\n"
+check("used through another", helpers .. "int f(void) { return b(1); }\n", prune(helpers .. "int f(void) { return b(1); }\n"))
+check("one of two stays, with the comment",
+  "typedef int vi;\n/* one */\nstatic inline vi a(vi x) { return x; }\nint f(void) { return a(1); }\n", prune(helpers .. "int f(void) { return a(1); }\n"))
+check("all go, comment and type too", "\nint f(void) { return 1; }\n", prune(helpers .. "\nint f(void) { return 1; }\n"))
+check("a name in a comment is no use", "\n/* a b */\nint f(void) { return 1; }\n", prune(helpers .. "\n/* a b */\nint f(void) { return 1; }\n"))
 
 -- errors
 refuses("misspelt name", "a\nb\nx${vce}\n", { vec = 1 }, "t.in:3: 'vce' is not set")

@@ -27,7 +27,6 @@ static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(y
 static inline vf vmaxf(vf a, vf b) { return __builtin_ia32_maxps256(a, b); }
 
 static inline vf vfma(vf a, vf b, vf c) { return __builtin_ia32_vfmaddps256(a, b, c); }
-static inline f32 sfma(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
 
 typedef f32 vf4 __attribute__((vector_size(16)));
 static inline f32 vhmax(vf v)
@@ -41,9 +40,7 @@ typedef u16 vh __attribute__((vector_size(16)));
 typedef u16 vh_mem __attribute__((vector_size(16), aligned(2), may_alias));
 typedef i16 vh_i16 __attribute__((vector_size(16)));
 static inline vf vfrom_f16(vh h) { return __builtin_ia32_vcvtph2ps256((vh_i16)h); }
-static inline vh vto_f16(vf v) { return (vh)__builtin_ia32_vcvtps2ph256(v, 0); }
 static inline vf vload_f16(const u16 *p) { return vfrom_f16(*(const vh_mem *)p); }
-static inline void vstore_f16(u16 *p, vf v) { *(vh_mem *)p = vto_f16(v); }
 
 /* e^x = 2^k e^r, k = round(x / ln 2), |r| <= ln(2) / 2; ln 2 in two parts, so that r is exact to its last bits; e^r by a
  * polynomial of degree 6 (error 3e-9). Below -87.33 the result is 0, above 88.72 infinite; NaN stays NaN. */

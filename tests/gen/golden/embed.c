@@ -8,27 +8,14 @@
 #include "args.h"
 
 typedef f32 vf __attribute__((vector_size(32)));
-typedef i32 vi __attribute__((vector_size(32)));
 typedef f32 vf_mem __attribute__((vector_size(32), aligned(4), may_alias));
 
-static inline vf vset(f32 x) { return x - (vf){0}; }
 static inline vf vload(const f32 *p) { return *(const vf_mem *)p; }
 static inline void vstore(f32 *p, vf v) { *(vf_mem *)p = v; }
 
-/* The same bits as integers and back. */
-static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }
-static inline vf vfloat(vi v) { union { vi i; vf f; } u = {.i = v}; return u.f; }
-/* Masks: all bits of a lane set where true. */
-static inline vi vless(vf a, vf b) { return a < b; }
-static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(yes)) | (~mask & vbits(no))); }
-
 typedef u16 vh __attribute__((vector_size(16)));
-typedef u16 vh_mem __attribute__((vector_size(16), aligned(2), may_alias));
 typedef i16 vh_i16 __attribute__((vector_size(16)));
 static inline vf vfrom_f16(vh h) { return __builtin_ia32_vcvtph2ps256((vh_i16)h); }
-static inline vh vto_f16(vf v) { return (vh)__builtin_ia32_vcvtps2ph256(v, 0); }
-static inline vf vload_f16(const u16 *p) { return vfrom_f16(*(const vh_mem *)p); }
-static inline void vstore_f16(u16 *p, vf v) { *(vh_mem *)p = vto_f16(v); }
 
 static void copy_row(f32 *x, const f32 *from)
 {

@@ -28,7 +28,6 @@ static inline vi vless(vf a, vf b) { return a < b; }
 static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(yes)) | (~mask & vbits(no))); }
 
 static inline vf vfma(vf a, vf b, vf c) { return __builtin_ia32_vfmaddps256(a, b, c); }
-static inline f32 sfma(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
 
 /* e^x = 2^k e^r, k = round(x / ln 2), |r| <= ln(2) / 2; ln 2 in two parts, so that r is exact to its last bits; e^r by a
  * polynomial of degree 6 (error 3e-9). Below -87.33 the result is 0, above 88.72 infinite; NaN stays NaN. */

@@ -13,7 +13,6 @@ typedef f32 vf_mem __attribute__((vector_size(16), aligned(4), may_alias));
 
 static inline vf vset(f32 x) { return x - (vf){0}; }
 static inline vf vload(const f32 *p) { return *(const vf_mem *)p; }
-static inline void vstore(f32 *p, vf v) { *(vf_mem *)p = v; }
 
 /* The same bits as integers and back. */
 static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }
@@ -24,16 +23,6 @@ static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(y
 
 typedef u16 vh __attribute__((vector_size(8)));
 typedef u16 vh_mem __attribute__((vector_size(8), aligned(2), may_alias));
-typedef i16 vh_i16 __attribute__((vector_size(16)));
-/* Exact: the half's exponent and mantissa moved into place are 2^-112 of its value, subnormals included. */
-static inline vf vfrom_f16(vh h)
-{
-    vi b = __builtin_convertvector(h, vi), mag = b & 0x7FFF;
-    vf v = vfloat(mag << 13) * 0x1p112f;
-    vf special = vfloat(vbits(v) | 0x7F800000);
-    vf r = vselect(vless(vset(0x1.fffp15f), v), special + special, v);   /* the sum makes a signalling NaN quiet */
-    return vfloat(vbits(r) | (b & 0x8000) << 16);
-}
 /* Round to even. Below 2^-14 an addition of 0.5 rounds to the subnormal's grid; above, the exponent is moved and the bits
  * below the mantissa rounded; NaN stays NaN. */
 static inline vh vto_f16(vf x)
@@ -49,7 +38,6 @@ static inline vh vto_f16(vf x)
     r |= sign;
     return __builtin_convertvector(r, vh);
 }
-static inline vf vload_f16(const u16 *p) { return vfrom_f16(*(const vh_mem *)p); }
 static inline void vstore_f16(u16 *p, vf v) { *(vh_mem *)p = vto_f16(v); }
 
 static void put_f16(u16 *to, const f32 *x)

@@ -12,27 +12,15 @@ typedef i32 vi __attribute__((vector_size(64)));
 typedef f32 vf_mem __attribute__((vector_size(64), aligned(4), may_alias));
 
 static inline vf vset(f32 x) { return x - (vf){0}; }
-static inline vf vload(const f32 *p) { return *(const vf_mem *)p; }
 static inline void vstore(f32 *p, vf v) { *(vf_mem *)p = v; }
 
-/* The same bits as integers and back. */
-static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }
-static inline vf vfloat(vi v) { union { vi i; vf f; } u = {.i = v}; return u.f; }
-/* Masks: all bits of a lane set where true. */
-static inline vi vless(vf a, vf b) { return a < b; }
-static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(yes)) | (~mask & vbits(no))); }
-
 static inline vf vfma(vf a, vf b, vf c) { return __builtin_ia32_vfmaddps512_mask(a, b, c, (u16)-1, 4); }
-static inline f32 sfma(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
 
 typedef u16 vh __attribute__((vector_size(32)));
 typedef u16 vh_mem __attribute__((vector_size(32), aligned(2), may_alias));
-typedef i16 vh_i16 __attribute__((vector_size(16)));
 typedef i16 vh_i16w __attribute__((vector_size(32)));
 static inline vf vfrom_f16(vh h) { return __builtin_ia32_vcvtph2ps512_mask((vh_i16w)h, (vf){0}, (u16)-1, 4); }
-static inline vh vto_f16(vf v) { return (vh)__builtin_ia32_vcvtps2ph512_mask(v, 0, (vh_i16w){0}, (u16)-1); }
 static inline vf vload_f16(const u16 *p) { return vfrom_f16(*(const vh_mem *)p); }
-static inline void vstore_f16(u16 *p, vf v) { *(vh_mem *)p = vto_f16(v); }
 
 static inline i64 x_row(const struct matmul_args *a, i64 r) { return a->list ? a->list[r] : r; }
 

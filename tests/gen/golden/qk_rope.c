@@ -12,17 +12,13 @@ typedef f32 vf __attribute__((vector_size(32)));
 typedef i32 vi __attribute__((vector_size(32)));
 typedef f32 vf_mem __attribute__((vector_size(32), aligned(4), may_alias));
 
-static inline vf vset(f32 x) { return x - (vf){0}; }
 static inline vf vload(const f32 *p) { return *(const vf_mem *)p; }
-static inline void vstore(f32 *p, vf v) { *(vf_mem *)p = v; }
 
 /* The first n lanes, 0 <= n <= 8; the rest reads as 0 and is not written. */
 static inline vi vlanes(int n) { return (vi){0, 1, 2, 3, 4, 5, 6, 7} < n; }
 static inline vf vload_n(const f32 *p, int n) { return __builtin_ia32_maskloadps256((const vf *)p, vlanes(n)); }
-static inline void vstore_n(f32 *p, vf v, int n) { __builtin_ia32_maskstoreps256((vf *)p, vlanes(n), v); }
 
 static inline vf vfma(vf a, vf b, vf c) { return __builtin_ia32_vfmaddps256(a, b, c); }
-static inline f32 sfma(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
 
 typedef f32 vf4 __attribute__((vector_size(16)));
 /* Lanes folded by halves: 4 + i onto i, and so on. */

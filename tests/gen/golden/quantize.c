@@ -11,9 +11,7 @@ typedef f32 vf __attribute__((vector_size(64)));
 typedef i32 vi __attribute__((vector_size(64)));
 typedef f32 vf_mem __attribute__((vector_size(64), aligned(4), may_alias));
 
-static inline vf vset(f32 x) { return x - (vf){0}; }
 static inline vf vload(const f32 *p) { return *(const vf_mem *)p; }
-static inline void vstore(f32 *p, vf v) { *(vf_mem *)p = v; }
 
 /* The same bits as integers and back. */
 static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }

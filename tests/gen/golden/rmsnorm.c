@@ -12,7 +12,6 @@ typedef f32 vf __attribute__((vector_size(32)));
 typedef i32 vi __attribute__((vector_size(32)));
 typedef f32 vf_mem __attribute__((vector_size(32), aligned(4), may_alias));
 
-static inline vf vset(f32 x) { return x - (vf){0}; }
 static inline vf vload(const f32 *p) { return *(const vf_mem *)p; }
 static inline void vstore(f32 *p, vf v) { *(vf_mem *)p = v; }
 
@@ -26,7 +25,6 @@ static inline vf vmaxf(vf a, vf b) { return __builtin_ia32_maxps256(a, b); }
 static inline vi vround(vf x) { return vbits(x + 12582912.0f) - 0x4B400000; }
 
 static inline vf vfma(vf a, vf b, vf c) { return __builtin_ia32_vfmaddps256(a, b, c); }
-static inline f32 sfma(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
 
 typedef f32 vf4 __attribute__((vector_size(16)));
 typedef i32 vi4 __attribute__((vector_size(16)));

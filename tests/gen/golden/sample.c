@@ -33,7 +33,6 @@ static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(y
 static inline vf vmaxf(vf a, vf b) { return __builtin_ia32_maxps256(a, b); }
 
 static inline vf vfma(vf a, vf b, vf c) { return __builtin_ia32_vfmaddps256(a, b, c); }
-static inline f32 sfma(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
 
 typedef f32 vf4 __attribute__((vector_size(16)));
 /* Lanes folded by halves: 4 + i onto i, and so on. */

@@ -23,7 +23,6 @@ static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(y
 
 /* This path has no fused multiply-add: rounds twice. */
 static inline vf vfma(vf a, vf b, vf c) { return a * b + c; }
-static inline f32 sfma(f32 a, f32 b, f32 c) { return a * b + c; }
 
 /* e^x = 2^k e^r, k = round(x / ln 2), |r| <= ln(2) / 2; ln 2 in two parts, so that r is exact to its last bits; e^r by a
  * polynomial of degree 6 (error 3e-9). Below -87.33 the result is 0, above 88.72 infinite; NaN stays NaN. */

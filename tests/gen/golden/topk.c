@@ -13,7 +13,6 @@ typedef i32 vi;
 
 static inline vf vset(f32 x) { return x; }
 static inline vf vload(const f32 *p) { return *p; }
-static inline void vstore(f32 *p, vf v) { *p = v; }
 
 /* The same bits as integers and back. */
 static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }
@@ -25,7 +24,6 @@ static inline vf vmaxf(vf a, vf b) { return a > b ? a : b; }
 
 /* This path has no fused multiply-add: rounds twice. */
 static inline vf vfma(vf a, vf b, vf c) { return a * b + c; }
-static inline f32 sfma(f32 a, f32 b, f32 c) { return a * b + c; }
 
 static inline f32 vsum(vf v)
 {
