@@ -84,11 +84,25 @@ static int check(const struct q_model *m, struct q_err *e)
     return rc;
 }
 
+/* The file is well formed, this version just does not run it. */
+static void show_what_there_is(const char *file)
+{
+    struct gguf *g;
+    if (gguf_open(&g, file, NULL)) return;
+    show_refused(g, stdout);
+    fflush(stdout);
+    gguf_close(g);
+}
+
 static int show_file(const struct options *o)
 {
     struct q_model *m;
     struct q_err e = { 0 };
-    if (model_open(&m, o->file, &e)) return failed(&e);
+    int refused = model_open(&m, o->file, &e);
+    if (refused) {
+        if (refused == Q_EUNSUP && !o->json) show_what_there_is(o->file);
+        return failed(&e);
+    }
     struct show_facts f;
     show_from_model(&f, m);
     int rc = o->check && check(m, &e) ? failed(&e) : 0;

@@ -52,5 +52,7 @@ void show_each_special(const struct show_facts *f, void (*fn)(void *user, uint64
 /* show_text.c, show_json.c. The JSON text is one line; 0, or Q_EMEM. */
 void show_text(const struct show_facts *f, FILE *out);
 int show_json(const struct show_facts *f, FILE *out);
+/* show_refused.c: as text, for a file that opens as a container only. */
+void show_refused(const struct gguf *g, FILE *out);
 
 #endif
