@@ -1,0 +1,120 @@
+"""`cmake --install build --prefix DIR` needs no root, and what it installs stands alone: no build folder, no source folder."""
+import os
+import pwd
+import shutil
+import subprocess
+
+import pytest
+
+from programs import BUILD, SOURCE, TINY, environment, goldens
+
+CMAKE = shutil.which("cmake")
+NOBODY = pwd.getpwnam("nobody")
+IS_ROOT = os.geteuid() == 0
+pytestmark = pytest.mark.skipif(not CMAKE, reason="needs cmake")
+
+
+def without_root(folder):
+    """Options of subprocess.run for a user who owns nothing but `folder`; we ourselves, if we are such a user."""
+    if not IS_ROOT:
+        return {}
+    os.chown(folder, NOBODY.pw_uid, NOBODY.pw_gid)
+    return {"user": NOBODY.pw_uid, "group": NOBODY.pw_gid, "extra_groups": []}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder below which everything may happen, reachable by any user."""
+    folder = tmp_path_factory.mktemp("place")
+    for p in [folder, *folder.parents]:
+        if p.owner() == pwd.getpwuid(os.geteuid()).pw_name and str(p).startswith("/tmp/"):
+            p.chmod(0o755)
+    for name in ("home", "prefix", "build", "tmp"):
+        (folder / name).mkdir()
+    return folder
+
+
+def files(folder):
+    return {p.relative_to(folder): (p.stat().st_mtime_ns, p.stat().st_size) for p in folder.rglob("*") if p.is_file()}
+
+
+def copy_of_the_build(place):
+    """`cmake --install` writes install_manifest.txt into the build folder: a user without rights to ours gets a copy of what it reads."""
+    for path in BUILD.rglob("cmake_install.cmake"):
+        to = place / "build" / path.relative_to(BUILD)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_text(path.read_text().replace(str(BUILD), str(place / "build")))
+    for program in BUILD.glob("quarry*"):
+        if program.is_file():
+            shutil.copy2(program, place / "build")
+    shutil.copy2(BUILD / "CMakeCache.txt", place / "build")
+    return place / "build"
+
+
+@pytest.fixture(scope="module")
+def prefix(place):
+    build = copy_of_the_build(place)
+    options = without_root(place / "prefix")
+    without_root(build)
+    done = subprocess.run([CMAKE, "--install", build, "--prefix", place / "prefix"], capture_output=True, text=True, env={"PATH": os.environ["PATH"]}, **options)
+    assert done.returncode == 0, done.stderr + done.stdout
+    return place / "prefix"
+
+
+def installed(prefix, program, *args):
+    place = prefix.parent
+    options = without_root(place / "home")
+    without_root(place / "tmp")
+    env = environment(HOME=str(place / "home"), XDG_CACHE_HOME=None, TMPDIR=str(place / "tmp"))
+    return subprocess.run([prefix / "bin" / program, *args], env=env, cwd="/", capture_output=True, text=True, timeout=300, **options)
+
+
+def test_the_programs_are_there_and_nothing_else(prefix):
+    assert sorted(str(p) for p in files(prefix)) == ["bin/quarry", "bin/quarry-gen", "bin/quarry-tune"]
+    for p in prefix.glob("bin/*"):
+        assert p.stat().st_mode & 0o777 == 0o755
+
+
+def test_they_name_neither_source_nor_build(prefix):
+    """Apart from what debuggers read."""
+    for p in prefix.glob("bin/*"):
+        dynamic = subprocess.run(["readelf", "-d", p], capture_output=True, text=True, check=True).stdout
+        assert "RUNPATH" not in dynamic and "RPATH" not in dynamic
+        for line in subprocess.run(["strings", "-d", p], capture_output=True, text=True, check=True).stdout.splitlines():
+            assert str(BUILD) not in line
+
+
+def test_show_and_generate(prefix):
+    model = readable_model(prefix)
+    done = installed(prefix, "quarry", "show", model)
+    assert done.returncode == 0 and "qwen35" in done.stdout, done.stderr
+    done = installed(prefix, "quarry-gen", "rmsnorm", "--shape", "n=1024,out=q8")
+    assert done.returncode == 0 and "rmsnorm" in done.stdout, done.stderr
+
+
+def readable_model(prefix):
+    """A copy, since the source folder may be closed to other users."""
+    to = prefix.parent / "tiny.gguf"
+    if not to.exists():
+        shutil.copyfile(TINY, to)
+        to.chmod(0o644)
+    return to
+
+
+def test_it_answers_and_writes_to_its_cache_alone(prefix):
+    place = prefix.parent
+    model = readable_model(prefix)
+    before, programs = files(SOURCE / "tests/models"), files(prefix)
+    for g in goldens()[:2]:
+        done = installed(prefix, "quarry", "run", "-m", model, "-t", "1", "-p", g["messages"][0]["content"])
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == g["text"].replace("<|im_end|>", "") + "\n"
+    written = files(place / "home")
+    assert written and all(str(p).startswith(".cache/quarry/") for p in written)
+    assert files(place / "tmp") == {} and list((place / "tmp").iterdir()) == []
+    assert files(prefix) == programs and files(SOURCE / "tests/models") == before
+
+
+def test_the_sibling_beside_it_is_its_verb(prefix):
+    by_verb, by_name = installed(prefix, "quarry", "gen", "--version"), installed(prefix, "quarry-gen", "--version")
+    assert by_verb.returncode == 0 and by_verb.stdout == by_name.stdout and by_name.stdout
