@@ -19,7 +19,7 @@ struct gen_kernel {
     char name[160];        /* symbol and file stem: op, shape, params; [a-z0-9_], at most 150 characters */
     char params[256];      /* full params text, in the order of the space */
     char isa[24];          /* instruction path: scalar sse42 avx2 avxvnni avx512vnni */
-    char cflags[160];      /* what the C compiler needs for it, "-O3 -march=x86-64-v3 ..." */
+    char cflags[160];      /* what the C compiler needs for it: cc CFLAGS -o OBJECT UNIT.c -lm */
     char numerics[24];     /* class of its reductions: "canonical" or another name */
     char layout[24];       /* weight layout it reads, "" if it reads no weights */
     char *source;          /* owned: readable text, includes kernel.h and args.h by name */
