@@ -21,10 +21,10 @@ return {
   },
   default = function(p, card, numerics)
     local isa = lib.default_isa(p, card)
-    local wide = lib.width(isa) == 16
+    local width = lib.width(isa)
     local canonical = numerics == "strict" or p.dot == "tree"
-    return { isa = isa, fma = lib.default_fma(isa, numerics), rows = wide and 6 or 4, vecs = wide and 4 or 2, tile = 48,
-             chunk = canonical and 256 or 128, dot = canonical and "tree" or "plain" }
+    return { isa = isa, fma = lib.default_fma(isa, numerics), rows = width == 16 and 8 or width == 8 and 6 or 4,
+             vecs = 2, tile = width == 16 and 64 or 48, chunk = canonical and 256 or 128, dot = canonical and "tree" or "plain" }
   end,
   numerics = function(p)
     if p.fma == "none" then return "nofma" end
