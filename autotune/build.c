@@ -74,7 +74,7 @@ static int write_unit(const struct pool *p, const struct build_task *t, struct q
 /* cc FLAGS -o KERNEL.so KERNEL.c, in the work directory: the object must not hold a path. */
 static int start_compiler(const struct pool *p, struct job *j, struct q_err *e)
 {
-    char flags[200], in[200], out[200], *argv[MAX_FLAGS + 5];
+    char flags[200], in[200], out[200], *argv[MAX_FLAGS + 6];
     int n = 0;
     char *rest = flags, *word;
     snprintf(flags, sizeof flags, "%s", j->task->flags);
@@ -86,6 +86,7 @@ static int start_compiler(const struct pool *p, struct job *j, struct q_err *e)
     argv[n++] = "-o";
     argv[n++] = out;
     argv[n++] = in;
+    argv[n++] = "-lm";   /* fmaf, where a path has no instruction for it */
     argv[n] = NULL;
     return child_start(&j->child, argv, p->dir, e);
 }

@@ -219,6 +219,15 @@ static int parse(struct options *o, int argc, char **argv)
     return o->jobs < 1 || o->jobs > MOST_JOBS || (o->shape && !o->op) ? -1 : 0;
 }
 
+/* `list` is ops with commas between, NULL for all. Ops that share a ref have to give the same bits, so they are named together. */
+static int is_wanted(const char *list, const char *op)
+{
+    size_t n = strlen(op);
+    for (const char *p = list; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
+        if (!strncmp(p, op, n) && (!p[n] || p[n] == ',')) return 1;
+    return !list;
+}
+
 /* This machine's key with every path in it, so that paths it lacks are compiled at least. */
 static int describe_machine(struct run *r, struct q_err *e)
 {
@@ -240,7 +249,7 @@ int main(int argc, char **argv)
     r.o.san = 1;
 #endif
     if (parse(&r.o, argc, argv)) {
-        fputs("usage: op_check [--op OP [--shape S] [--params P]] [--sample N] [--seed N] [--jobs N] [--seconds N] [--san] [--dir TREE] [--trials DIR] [-v]\n", stderr);
+        fputs("usage: op_check [--op OP[,OP] [--shape S] [--params P]] [--sample N] [--seed N] [--jobs N] [--seconds N] [--san] [--dir TREE] [--trials DIR] [-v]\n", stderr);
         return 2;
     }
     mkdir(r.o.cache, 0755);
@@ -250,7 +259,7 @@ int main(int argc, char **argv)
         return 1;
     }
     for (const char *const *op = gen_ops(r.g); *op; op++)
-        if (!r.o.op || !strcmp(r.o.op, *op)) check_op(&r, *op);
+        if (is_wanted(r.o.op, *op)) check_op(&r, *op);
     gen_close(r.g);
     free(r.canon);
     printf("%d passed, %d failed, %d compiled only (this machine lacks their path)\n", r.passed, r.failed, r.compiled);
