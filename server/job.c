@@ -1,0 +1,188 @@
+#include "job.h"
+#include "runtime/cli.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* text[0, len) and part: what was added at one time or more, not yet taken. Parts alternate, so there are few. */
+struct piece {
+    enum q_part part;
+    struct text text;
+};
+
+enum { MAX_PIECES = 4 };
+
+struct job {
+    struct job_ask ask;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;      /* CLOCK_MONOTONIC */
+    /* guarded by lock */
+    int holders;
+    struct client client;        /* fd < 0: not looked at */
+    int cancelled, shut, ended;
+    struct piece piece[MAX_PIECES];
+    int n_pieces;
+    struct job_outcome outcome;
+};
+
+void job_ask_free(struct job_ask *a)
+{
+    free(a->prompt.at);
+    for (int i = 0; i < a->n_stop; i++) free(a->stop[i]);
+    *a = (struct job_ask){0};
+}
+
+int job_open(struct job **out, struct job_ask *ask, int fd, struct q_err *e)
+{
+    struct job *j = calloc(1, sizeof *j);
+    pthread_condattr_t monotonic;
+    if (!j) {
+        job_ask_free(ask);
+        return q_fail(e, Q_EMEM, "no memory for a request");
+    }
+    j->ask = *ask;
+    *ask = (struct job_ask){0};
+    pthread_mutex_init(&j->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&j->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    client_init(&j->client, fd);
+    j->holders = 1;
+    *out = j;
+    return Q_OK;
+}
+
+void job_hold(struct job *j)
+{
+    pthread_mutex_lock(&j->lock);
+    j->holders++;
+    pthread_mutex_unlock(&j->lock);
+}
+
+void job_drop(struct job *j)
+{
+    if (!j) return;
+    pthread_mutex_lock(&j->lock);
+    int last = --j->holders == 0;
+    pthread_mutex_unlock(&j->lock);
+    if (!last) return;
+    for (int i = 0; i < j->n_pieces; i++) text_free(&j->piece[i].text);
+    pthread_cond_destroy(&j->changed);
+    pthread_mutex_destroy(&j->lock);
+    job_ask_free(&j->ask);
+    free(j);
+}
+
+const struct job_ask *job_asked(const struct job *j) { return &j->ask; }
+
+/* The last piece if it is of this part, else a new one. With no place left the last takes it: never in practice, as
+ * an answer has two parts. */
+static struct piece *open_piece(struct job *j, enum q_part part)
+{
+    struct piece *last = j->n_pieces ? &j->piece[j->n_pieces - 1] : NULL;
+    if (last && (last->part == part || j->n_pieces == MAX_PIECES)) return last;
+    j->piece[j->n_pieces] = (struct piece){.part = part};
+    return &j->piece[j->n_pieces++];
+}
+
+int job_put(struct job *j, enum q_part part, const char *s, size_t n)
+{
+    pthread_mutex_lock(&j->lock);
+    struct piece *p = open_piece(j, part);
+    text_add(&p->text, s, n);
+    int bad = !text_ok(&p->text);
+    pthread_cond_signal(&j->changed);
+    pthread_mutex_unlock(&j->lock);
+    return bad;
+}
+
+void job_end(struct job *j, const struct job_outcome *o)
+{
+    pthread_mutex_lock(&j->lock);
+    if (!j->ended) {
+        j->outcome = *o;
+        if (j->shut && o->end == JOB_CANCELLED) j->outcome.end = JOB_SHUTDOWN;
+        j->ended = 1;
+    }
+    pthread_cond_signal(&j->changed);
+    pthread_mutex_unlock(&j->lock);
+}
+
+/* With the lock held. */
+static int unwanted(struct job *j)
+{
+    if (!j->cancelled && j->client.fd >= 0 && client_gone(&j->client)) j->cancelled = 1;
+    return j->cancelled || j->shut;
+}
+
+int job_unwanted(struct job *j)
+{
+    pthread_mutex_lock(&j->lock);
+    int yes = unwanted(j);
+    pthread_mutex_unlock(&j->lock);
+    return yes;
+}
+
+static void wait_until(struct job *j, double t)
+{
+    struct timespec until = {.tv_sec = (time_t)t, .tv_nsec = (long)((t - (double)(time_t)t) * 1e9)};
+    pthread_cond_timedwait(&j->changed, &j->lock, &until);
+}
+
+/* Moves the oldest piece out. */
+static void take_piece(struct job *j, enum q_part *part, struct text *out)
+{
+    struct piece p = j->piece[0];
+    memmove(j->piece, j->piece + 1, (size_t)--j->n_pieces * sizeof *j->piece);
+    *part = p.part;
+    if (p.text.n) text_add(out, p.text.at, p.text.n);
+    out->bad |= p.text.bad;
+    text_free(&p.text);
+}
+
+enum job_event job_take(struct job *j, double seconds, enum q_part *part, struct text *out)
+{
+    const double look_s = 0.1;
+    enum job_event event = JOB_QUIET;
+    pthread_mutex_lock(&j->lock);
+    double deadline = cli_seconds() + seconds;
+    for (double now; !j->n_pieces && !j->ended && !unwanted(j) && (now = cli_seconds()) < deadline;) {
+        /* A look that falls a little behind the grace tells a half-closed client from a gone one. */
+        double look = now < j->client.end + CLIENT_GRACE_S ? j->client.end + CLIENT_GRACE_S + 0.001 : now + look_s;
+        wait_until(j, look < deadline ? look : deadline);
+    }
+    if (j->n_pieces) {
+        take_piece(j, part, out);
+        event = JOB_TEXT;
+    } else if (j->ended) {
+        event = JOB_DONE;
+    }
+    pthread_mutex_unlock(&j->lock);
+    return event;
+}
+
+void job_outcome(struct job *j, struct job_outcome *o)
+{
+    pthread_mutex_lock(&j->lock);
+    *o = j->outcome;
+    pthread_mutex_unlock(&j->lock);
+}
+
+void job_cancel(struct job *j)
+{
+    pthread_mutex_lock(&j->lock);
+    j->cancelled = 1;
+    j->client.fd = -1;
+    pthread_cond_signal(&j->changed);
+    pthread_mutex_unlock(&j->lock);
+}
+
+void job_shut(struct job *j)
+{
+    pthread_mutex_lock(&j->lock);
+    j->shut = 1;
+    pthread_cond_signal(&j->changed);
+    pthread_mutex_unlock(&j->lock);
+}

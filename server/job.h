@@ -1,0 +1,66 @@
+/* One question for the engine and its answer as it grows: what a connection's thread and the engine's thread share.
+ *
+ * The maker fills the question and queues the job; the engine's thread adds pieces of text and at last an outcome; the
+ * connection's thread takes pieces out and writes them in the form of its endpoint. The engine knows no form, and a slow client costs it
+ * nothing. A job lives while anybody holds it (job_hold, job_drop).
+ */
+#ifndef S_JOB_H
+#define S_JOB_H
+
+#include "client.h"
+#include "runtime/answer.h"
+#include "text.h"
+
+enum job_event {
+    JOB_TEXT,    /* a piece: text of one part */
+    JOB_DONE,    /* the outcome is there and all text was taken */
+    JOB_QUIET    /* the time is over and nothing came */
+};
+
+enum job_end {
+    JOB_ANSWERED,    /* `answer` holds */
+    JOB_FAILED,      /* `err` holds */
+    JOB_CANCELLED,   /* nobody wants it any more */
+    JOB_SHUTDOWN     /* the server ends before the answer did */
+};
+
+struct job_outcome {
+    enum job_end end;
+    struct q_answer answer;
+    struct q_err err;
+};
+
+/* The question. Not touched after the job was queued. */
+struct job_ask {
+    struct tok_ids prompt;               /* owned */
+    struct q_sampling_params sampling;
+    int max_tokens;                      /* < 0: until the model ends or the context is full */
+    char *stop[4];                       /* owned */
+    int n_stop;
+    int thinking;                        /* the prompt ends inside a think block */
+};
+
+struct job;
+/* Takes the contents of *ask, on failure too. fd: the client's socket, -1: none to watch. */
+int job_open(struct job **j, struct job_ask *ask, int fd, struct q_err *e);
+void job_ask_free(struct job_ask *ask);
+void job_hold(struct job *j);
+void job_drop(struct job *j);
+const struct job_ask *job_asked(const struct job *j);
+
+/* The engine's side. */
+int job_put(struct job *j, enum q_part part, const char *s, size_t n);   /* non-zero: no memory */
+void job_end(struct job *j, const struct job_outcome *o);                /* the first end counts */
+/* Non-zero: nobody wants the answer (cancelled, or its client is gone). */
+int job_unwanted(struct job *j);
+
+/* The connection's side. Waits up to `seconds`; a piece is appended to *out. Looks at the client while it waits and returns JOB_QUIET
+ * early when it is gone, which job_unwanted then says. */
+enum job_event job_take(struct job *j, double seconds, enum q_part *part, struct text *out);
+void job_outcome(struct job *j, struct job_outcome *o);                  /* after JOB_DONE */
+/* From now on nobody wants it, and the socket is not looked at any more. Any thread. */
+void job_cancel(struct job *j);
+/* The same because the server ends. */
+void job_shut(struct job *j);
+
+#endif

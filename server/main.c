@@ -1,0 +1,169 @@
+/* quarry-serve: one model behind an OpenAI-compatible HTTP server.
+ *
+ * It listens first and loads then, so that /health can tell. SIGTERM or SIGINT: no new connections, requests may go on for --drain
+ * seconds, then what is left is cancelled; a second signal cancels at once. */
+#define _GNU_SOURCE /* pipe2 */
+#include "api.h"
+#include "listen.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct http_route routes[] = {
+    {"POST", "/v1/chat/completions", api_chat, 0, 0},
+    {"POST", "/chat/completions", api_chat, 0, 0},
+    {"GET", "/v1/models", api_models, 0, 0},
+    {"GET", "/v1/models/*", api_model, 0, 0},
+    {"GET", "/health", api_health, 1, 1},
+    {"GET", "/v1/health", api_health, 1, 1},
+    {"POST", "/tokenize", api_tokenize, 0, 0},
+    {"POST", "/detokenize", api_detokenize, 0, 0},
+};
+
+/* A signal handler can reach nothing else: the writing end of the pipe that wakes main, set once before signals are taken. */
+static int signal_fd = -1;
+
+static void on_signal(int number)
+{
+    int kept = errno;
+    if (write(signal_fd, "s", 1) < 0) { /* the pipe is full of signals: enough */
+    }
+    errno = kept;
+}
+
+static void on_worker(void *arg)
+{
+    struct server *sv = arg;
+    if (write(sv->wake[1], "w", 1) < 0) { /* as above */
+    }
+}
+
+static void say_line(void *arg, const char *line)
+{
+    flockfile(stderr);
+    cli_fact(arg, "%s", line);
+    funlockfile(stderr);
+}
+
+static int take_signals(struct server *sv, struct q_err *e)
+{
+    struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    if (pipe2(sv->wake, O_CLOEXEC | O_NONBLOCK)) return q_fail(e, Q_EIO, "no pipe: %s", strerror(errno));
+    signal_fd = sv->wake[1];
+    sigaction(SIGTERM, &a, NULL);
+    sigaction(SIGINT, &a, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    return Q_OK;
+}
+
+/* Waits up to `seconds` (< 0: for ever) for a byte; 's', 'w', or 0 when the time is over. */
+static char wait_wake(struct server *sv, double seconds)
+{
+    struct pollfd p = {.fd = sv->wake[0], .events = POLLIN};
+    char c = 0;
+    poll(&p, 1, seconds < 0 ? -1 : (int)(seconds * 1000));
+    return read(sv->wake[0], &c, 1) == 1 ? c : 0;
+}
+
+/* The file's name without its folder and ".gguf". */
+static void name_model(struct server *sv)
+{
+    const struct options *o = &sv->o;
+    const char *path = o->cli.engine.model ? o->cli.engine.model : o->cli.engine.preset;
+    const char *slash = strrchr(path, '/');
+    snprintf(sv->alias, sizeof sv->alias, "%.200s", o->alias ? o->alias : slash ? slash + 1 : path);
+    char *end = strstr(sv->alias, ".gguf");
+    if (!o->alias && end && end != sv->alias && !end[5]) *end = 0;
+}
+
+static int open_server(struct server *sv, struct listener *l, struct q_err *e)
+{
+    const struct options *o = &sv->o;
+    size_t n;
+    sv->created = time(NULL);
+    name_model(sv);
+    int rc = sodium_init() < 0 ? q_fail(e, Q_EIO, "no random numbers from the system") : take_signals(sv, e);
+    if (!rc && o->key_file) rc = keys_open(&sv->keys, o->key_file, e);
+    if (!rc && o->template_file) rc = cli_read_file(o->template_file, &sv->jinja, &n, e);
+    if (!rc) rc = once_open(&sv->told, say_line, &sv->o.cli, e);
+    if (!rc) rc = queue_open(&sv->queue, o->queue, e);
+    if (!rc) rc = listen_open(l, o->host, o->port, e);
+    if (rc) return rc;
+    sv->o.cli.engine.say = say_line;
+    sv->o.cli.engine.say_arg = &sv->o.cli;
+    const struct worker_opts w = {.engine = sv->o.cli.engine, .jinja = sv->jinja, .queue = sv->queue, .changed = on_worker, .arg = sv};
+    rc = worker_start(&sv->worker, &w, e);
+    if (!rc) rc = http_start(&sv->http, sv, l->fd, routes, sizeof routes / sizeof *routes, e);
+    return rc;
+}
+
+static void tell_where(const struct server *sv, const struct listener *l)
+{
+    printf("listening on http://%s\n", l->where);
+    fflush(stdout);
+    if (!l->loopback && !sv->keys) fprintf(stderr, "quarry serve: warning: anybody who reaches %s may use it: no --api-key-file was given\n", l->where);
+}
+
+/* Until a signal comes (0) or loading failed (1, after its line). */
+static int serve(struct server *sv)
+{
+    struct q_err e;
+    for (;;) {
+        if (wait_wake(sv, -1) == 's') return 0;
+        enum worker_state s = worker_state(sv->worker);
+        if (s == WORKER_READY) say_line(&sv->o.cli, "ready");
+        if (s != WORKER_FAILED) continue;
+        worker_error(sv->worker, &e);
+        return cli_fail(&sv->o.cli, &e);
+    }
+}
+
+static void drain(struct server *sv)
+{
+    double end = cli_seconds() + sv->o.drain_s, now;
+    http_quiet(sv->http);
+    queue_close(sv->queue);
+    while (worker_state(sv->worker) == WORKER_READY && (now = cli_seconds()) < end)
+        if (wait_wake(sv, end - now < 0.5 ? end - now : 0.5) == 's') break;
+    queue_shut(sv->queue);
+    /* Last answers are on their way out. */
+    end = cli_seconds() + 2;
+    while (http_active(sv->http) && cli_seconds() < end)
+        if (wait_wake(sv, 0.01) == 's') break;
+}
+
+static void close_server(struct server *sv)
+{
+    http_stop(sv->http);
+    worker_stop(sv->worker);
+    queue_free(sv->queue);
+    once_close(sv->told);
+    keys_close(sv->keys);
+    free(sv->jinja);
+}
+
+int main(int argc, char **argv)
+{
+    struct server sv = {.wake = {-1, -1}};
+    struct listener l;
+    struct q_err e;
+    int status = options_read(&sv.o, argc, argv);
+    if (status >= 0) return status;
+    if (open_server(&sv, &l, &e)) return cli_fail(&sv.o.cli, &e);
+    tell_where(&sv, &l);
+    status = serve(&sv);
+    if (worker_state(sv.worker) == WORKER_LOADING) {
+        /* Loading cannot be broken off, and nothing is lost. */
+        fflush(stderr);
+        _exit(status);
+    }
+    drain(&sv);
+    close_server(&sv);
+    return status;
+}

@@ -1,0 +1,21 @@
+/* The command line of quarry-serve. */
+#ifndef S_OPTIONS_H
+#define S_OPTIONS_H
+
+#include "runtime/cli.h"
+
+struct options {
+    struct q_cli cli;
+    const char *host;            /* 127.0.0.1 */
+    int port;                    /* 8080; 0: any free one */
+    int queue;                   /* requests that may wait */
+    int drain_s;                 /* how long SIGTERM lets requests go on */
+    const char *alias;           /* NULL: the file's name */
+    const char *key_file, *template_file;   /* or NULL */
+    const char *kwargs;          /* JSON object of template options, or NULL */
+};
+
+/* -1: go on; else the exit status (help, version, a mistake that was told). */
+int options_read(struct options *o, int argc, char **argv);
+
+#endif

@@ -1,0 +1,19 @@
+/* Where a value lies in JSON text, so that it can be passed on as the caller wrote it, digit for digit.
+ *
+ * The text has passed json_check and ends with a zero byte. Keys are compared unescaped.
+ */
+#ifndef S_SPAN_H
+#define S_SPAN_H
+
+#include <stddef.h>
+
+struct span {
+    const char *at;      /* borrowed; NULL: not there */
+    size_t n;
+};
+
+/* The value of `name` in an object, element i of an array. */
+struct span span_member(struct span object, const char *name);
+struct span span_element(struct span array, size_t i);
+
+#endif

@@ -1,0 +1,37 @@
+/* The engine's thread: opens the model, then answers the queue's jobs one after the other.
+ *
+ * Only this thread runs the engine. Once it is ready, other threads may read what never changes (model, tokenizer, sizes) and render
+ * prompts through worker_encode, which takes one at a time. A scheduler of many sequences replaces the loop in worker.c.
+ */
+#ifndef S_WORKER_H
+#define S_WORKER_H
+
+#include "queue.h"
+#include "runtime/engine.h"
+
+enum worker_state { WORKER_LOADING, WORKER_READY, WORKER_FAILED, WORKER_ENDED };
+
+struct worker;
+
+struct worker_opts {
+    struct q_engine_opts engine;     /* borrowed for the worker's life, as the rest */
+    const char *jinja;               /* a chat template instead of the file's, or NULL */
+    struct queue *queue;
+    void (*changed)(void *arg);      /* the state changed; called on the worker's thread */
+    void *arg;
+};
+
+int worker_start(struct worker **w, const struct worker_opts *o, struct q_err *e);
+enum worker_state worker_state(struct worker *w);
+/* After WORKER_FAILED: why. */
+void worker_error(struct worker *w, struct q_err *e);
+/* The queue is closed: waits for the thread and frees all. */
+void worker_stop(struct worker *w);
+
+/* From WORKER_READY on. */
+const struct q_engine *worker_engine(const struct worker *w);
+struct q_sampling_params worker_sampling(const struct worker *w);   /* what a request that says nothing gets */
+/* The chat's prompt (runtime/chat.h). Q_EMISS: the model has no chat template. */
+int worker_encode(struct worker *w, const char *messages, const char *options, struct tok_ids *ids, struct q_err *e);
+
+#endif
