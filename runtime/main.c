@@ -17,6 +17,7 @@ static const struct verb {
     const char *what;
 } verbs[] = {
     { "run", cmd_run, "answer a prompt" },
+    { "chat", cmd_chat, "talk with a model in the terminal" },
     { "show", cmd_show, "what is in a model file, and the memory it needs" },
     { "eval", cmd_eval, "perplexity, logits, divergence from a reference" },
     { "bench", cmd_bench, "prefill and decode speed at depths" },

@@ -1,0 +1,83 @@
+#include "chat_history.h"
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+
+/* Invariant: a system message, if there is one, is the first. */
+struct chat_history {
+    cJSON *list; /* owned */
+    int has_system;
+};
+
+int chat_history_open(struct chat_history **out, struct q_err *e)
+{
+    struct chat_history *h = calloc(1, sizeof *h);
+    if (!h || !(h->list = cJSON_CreateArray())) {
+        free(h);
+        return q_fail(e, Q_EMEM, "no memory for a conversation");
+    }
+    *out = h;
+    return Q_OK;
+}
+
+void chat_history_close(struct chat_history *h)
+{
+    if (!h) return;
+    cJSON_Delete(h->list);
+    free(h);
+}
+
+static int make(cJSON **out, const char *role, const char *text, const char *thinking, struct q_err *e)
+{
+    cJSON *m = cJSON_CreateObject();
+    int ok = m && cJSON_AddStringToObject(m, "role", role) && cJSON_AddStringToObject(m, "content", text);
+    if (ok && thinking && *thinking) ok = cJSON_AddStringToObject(m, "reasoning_content", thinking) != NULL;
+    if (!ok) {
+        cJSON_Delete(m);
+        return q_fail(e, Q_EMEM, "no memory for a message");
+    }
+    *out = m;
+    return Q_OK;
+}
+
+static int add(struct chat_history *h, const char *role, const char *text, const char *thinking, struct q_err *e)
+{
+    cJSON *m;
+    int rc = make(&m, role, text, thinking, e);
+    if (!rc) cJSON_AddItemToArray(h->list, m);
+    return rc;
+}
+
+int chat_history_system(struct chat_history *h, const char *text, struct q_err *e)
+{
+    cJSON *m = NULL;
+    int rc = text ? make(&m, "system", text, NULL, e) : Q_OK;
+    if (rc) return rc;
+    if (h->has_system) cJSON_DeleteItemFromArray(h->list, 0);
+    if (m) cJSON_InsertItemInArray(h->list, 0, m);
+    h->has_system = m != NULL;
+    return Q_OK;
+}
+
+int chat_history_user(struct chat_history *h, const char *text, struct q_err *e) { return add(h, "user", text, NULL, e); }
+
+int chat_history_assistant(struct chat_history *h, const char *content, const char *thinking, struct q_err *e)
+{
+    return add(h, "assistant", content, thinking, e);
+}
+
+void chat_history_drop_last(struct chat_history *h)
+{
+    int n = cJSON_GetArraySize(h->list);
+    if (n > h->has_system) cJSON_DeleteItemFromArray(h->list, n - 1);
+}
+
+void chat_history_clear(struct chat_history *h)
+{
+    while (cJSON_GetArraySize(h->list) > h->has_system) chat_history_drop_last(h);
+}
+
+int chat_history_json(const struct chat_history *h, char **text, struct q_err *e)
+{
+    *text = cJSON_PrintUnformatted(h->list);
+    return *text ? Q_OK : q_fail(e, Q_EMEM, "no memory for the messages");
+}

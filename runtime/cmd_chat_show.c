@@ -1,0 +1,71 @@
+#include "cmd_chat_show.h"
+#include "text.h"
+#include <stdio.h>
+#include <unistd.h>
+
+#define DIM "\033[2m"
+#define PLAIN "\033[0m"
+
+void chat_show_open(struct chat_show *s, int hide_thinking)
+{
+    memset(s, 0, sizeof *s);
+    s->hide_thinking = hide_thinking;
+    s->terminal = isatty(STDOUT_FILENO);
+}
+
+void chat_show_close(struct chat_show *s)
+{
+    free(s->text[0].at);
+    free(s->text[1].at);
+}
+
+void chat_show_begin(struct chat_show *s)
+{
+    s->text[0].n = s->text[1].n = 0;
+    s->shown = s->line_begun = 0;
+}
+
+static void put_for_terminal(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text[i];
+        putchar((c < ' ' && c != '\n' && c != '\t') || c == 127 ? '?' : c);
+    }
+}
+
+static void put_behind_bars(struct chat_show *s, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!s->line_begun) fputs("| ", stdout);
+        putchar(text[i]);
+        s->line_begun = text[i] != '\n';
+    }
+}
+
+static void change_part(struct chat_show *s, enum q_part part)
+{
+    if (s->shown && part == s->part) return;
+    if (s->shown) fputs(s->terminal ? PLAIN "\n\n" : "\n\n", stdout);
+    else if (part == Q_PART_THINKING && s->terminal) fputs(DIM, stdout);
+    s->shown = 1;
+    s->part = part;
+}
+
+int chat_show_text(struct chat_show *s, enum q_part part, const char *text, size_t n)
+{
+    if (q_text_add(&s->text[part], text, n, NULL)) return 1;
+    if (part == Q_PART_THINKING && s->hide_thinking) return 0;
+    change_part(s, part);
+    if (s->terminal) put_for_terminal(text, n);
+    else if (part == Q_PART_THINKING) put_behind_bars(s, text, n);
+    else fwrite(text, 1, n, stdout);
+    return fflush(stdout);
+}
+
+int chat_show_end(struct chat_show *s)
+{
+    if (s->terminal && s->shown && s->part == Q_PART_THINKING) fputs(PLAIN, stdout);
+    fputs(s->terminal ? "\n\n" : "\n", stdout);
+    fflush(stdout);
+    return q_text_add(&s->text[0], "", 1, NULL) || q_text_add(&s->text[1], "", 1, NULL);
+}

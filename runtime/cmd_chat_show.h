@@ -1,0 +1,25 @@
+/* How `chat` shows an answer as it comes: thinking dim on a terminal and behind "| " elsewhere, then a blank line, then the content.
+ * Control characters never reach a terminal. The texts are also collected, for the conversation. */
+#ifndef Q_CMD_CHAT_SHOW_H
+#define Q_CMD_CHAT_SHOW_H
+
+#include "answer.h"
+
+struct chat_show {
+    int hide_thinking;
+    int terminal;               /* standard output is one */
+    int shown;                  /* something of this answer */
+    enum q_part part;           /* shown last */
+    int line_begun;             /* of a "| " block */
+    struct tok_text text[2];    /* owned, zero-terminated between answers: by enum q_part */
+};
+
+void chat_show_open(struct chat_show *s, int hide_thinking);
+void chat_show_close(struct chat_show *s);
+void chat_show_begin(struct chat_show *s);
+/* Non-zero: it cannot be shown or kept. */
+int chat_show_text(struct chat_show *s, enum q_part part, const char *text, size_t n);
+/* Ends the line; non-zero: no memory for the texts' ends. */
+int chat_show_end(struct chat_show *s);
+
+#endif
