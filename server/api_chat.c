@@ -72,12 +72,8 @@ static int stream_more(void *arg, struct text *out)
         chat_form_delta(&r->form, part, &piece, out);
         out->bad |= piece.bad;
         break;
-    case JOB_QUIET:
-        if (job_unwanted(r->job)) {
-            queue_remove(r->sv->queue, r->job);
-            return -1;
-        }
-        sse_comment(out);
+    case JOB_GONE: return -1;
+    case JOB_QUIET: sse_comment(out);
     }
     text_free(&piece);
     return 0;
@@ -98,8 +94,8 @@ static void stream_closed(void *arg, struct http_request *rq)
 
 /* ---- whole ---- */
 
-/* Waits to the end; 0: *o is there, -1: the client is gone. */
-static int collect(struct reply *r, struct text parts[2], struct job_outcome *o)
+/* Waits to the end, or until the client is gone. */
+static void collect(struct reply *r, struct text parts[2], struct job_outcome *o)
 {
     for (;;) {
         struct text piece = {0};
@@ -110,15 +106,9 @@ static int collect(struct reply *r, struct text parts[2], struct job_outcome *o)
             parts[part].bad |= piece.bad;
         }
         text_free(&piece);
-        if (event == JOB_DONE) return job_outcome(r->job, o), 0;
-        if (event == JOB_QUIET && job_unwanted(r->job)) {
-            /* While it leaves, the outcome is a cancellation or the shutdown's. */
-            queue_remove(r->sv->queue, r->job);
-            *o = (struct job_outcome){.end = JOB_CANCELLED};
-            if (job_take(r->job, 1, &part, &piece) == JOB_DONE) job_outcome(r->job, o);
-            text_free(&piece);
-            return 0;
-        }
+        if (event == JOB_DONE) job_outcome(r->job, o);
+        if (event == JOB_GONE) *o = (struct job_outcome){.end = JOB_CANCELLED};
+        if (event == JOB_DONE || event == JOB_GONE) return;
     }
 }
 
@@ -179,7 +169,7 @@ static struct reply *open_reply(struct http_request *rq, struct chat_ask *ask, s
     }
     r->sv = sv;
     chat_form_init(&r->form, sv->alias, q_engine_numerics_id(worker_engine(sv->worker)), ask->usage);
-    if (!job_open(&r->job, &ask->job, http_fd(rq), &e)) return r;
+    if (!job_open(&r->job, &ask->job, http_fd(rq), !ask->stream && http_takes_interim(rq), &e)) return r;
     api_fail_err(x, NULL, &e);
     free(r);
     return NULL;

@@ -33,8 +33,8 @@ static uint64_t read_seed(struct fields *f)
 void read_sampling(struct fields *f, struct q_sampling_params *s)
 {
     s->temp = (float)field_number(f, "temperature", 0, 100, (double)s->temp);
-    /* 0 means the likeliest token, which the smallest share above 0 gives. */
-    s->top_p = fmaxf(1e-9f, (float)field_number(f, "top_p", 0, 1, (double)s->top_p));
+    /* 0 means the likeliest token, which a very small share gives. */
+    s->top_p = fmaxf(1e-6f, (float)field_number(f, "top_p", 0, 1, (double)s->top_p));
     s->min_p = (float)field_number(f, "min_p", 0, 1, (double)s->min_p);
     s->top_k = (int)field_int(f, "top_k", -1, 1 << 30, s->top_k);
     s->presence = (float)field_number(f, "presence_penalty", -100, 100, (double)s->presence);

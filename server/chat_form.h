@@ -3,7 +3,7 @@
 #define S_CHAT_FORM_H
 
 #include "job.h"
-#include "text.h"
+#include "json_text.h"
 #include <time.h>
 
 /* What all chunks of an answer share. */

@@ -8,7 +8,7 @@
 #define S_ERRORS_H
 
 #include "runtime/err.h"
-#include "text.h"
+#include "json_text.h"
 
 struct api_error {
     int status;         /* HTTP; 0: no error */

@@ -1,5 +1,6 @@
 #include "http.h"
 #include "runtime/cli.h"
+#include "runtime/json_check.h"
 #include <microhttpd.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -31,6 +32,7 @@ struct http_request {
     struct MHD_Connection *c;
     const struct http_route *route;
     const char *rest;
+    int is_11;                   /* HTTP/1.1 */
     char method[16], path[256];  /* for the log */
     struct text body;
     size_t dropped;              /* bytes of a body that will not be used */
@@ -60,13 +62,16 @@ int http_fd(const struct http_request *rq)
     return i ? i->connect_fd : -1;
 }
 
+int http_takes_interim(const struct http_request *rq) { return rq->is_11; }
+
 void http_patience(struct http_request *rq) { MHD_set_connection_option(rq->c, MHD_CONNECTION_OPTION_TIMEOUT, 0u); }
 
-/* What came from outside may not write lines of its own into the log. */
+/* What came from outside may not write lines of its own into the log, nor bytes that are no text. */
 static void plain_line(char *s)
 {
+    int utf8 = utf8_valid(s, strlen(s));
     for (; *s; s++)
-        if ((unsigned char)*s < 0x20 || *s == 0x7F) *s = '?';
+        if ((unsigned char)*s < 0x20 || *s == 0x7F || ((unsigned char)*s > 0x7F && !utf8)) *s = '?';
 }
 
 void http_note(struct http_request *rq, const char *fmt, ...)
@@ -293,6 +298,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
     if (!rq) {
         *state = rq = begin(cls, c, method, path);
         if (!rq) return MHD_NO;
+        rq->is_11 = !strcmp(version, MHD_HTTP_VERSION_1_1);
         /* Nobody wants to read a body that is too large. */
         if (rq->x.status == 413) return answer(rq);
         return MHD_YES;

@@ -36,6 +36,7 @@ struct server *http_server(struct http_request *rq);
 const char *http_rest(const struct http_request *rq);                       /* what '*' stands for */
 const char *http_body(const struct http_request *rq, size_t *n);            /* zero-terminated */
 int http_fd(const struct http_request *rq);
+int http_takes_interim(const struct http_request *rq);                      /* HTTP/1.1: 1xx answers are skipped */
 /* The connection may be silent for any time (a handler waits for the engine). */
 void http_patience(struct http_request *rq);
 /* For the log line. */

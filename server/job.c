@@ -33,7 +33,7 @@ void job_ask_free(struct job_ask *a)
     *a = (struct job_ask){0};
 }
 
-int job_open(struct job **out, struct job_ask *ask, int fd, struct q_err *e)
+int job_open(struct job **out, struct job_ask *ask, int fd, int probe, struct q_err *e)
 {
     struct job *j = calloc(1, sizeof *j);
     pthread_condattr_t monotonic;
@@ -48,7 +48,7 @@ int job_open(struct job **out, struct job_ask *ask, int fd, struct q_err *e)
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&j->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    client_init(&j->client, fd);
+    client_init(&j->client, fd, probe);
     j->holders = 1;
     *out = j;
     return Q_OK;
@@ -111,16 +111,16 @@ void job_end(struct job *j, const struct job_outcome *o)
 }
 
 /* With the lock held. */
-static int unwanted(struct job *j)
+static int gone(struct job *j)
 {
     if (!j->cancelled && j->client.fd >= 0 && client_gone(&j->client)) j->cancelled = 1;
-    return j->cancelled || j->shut;
+    return j->cancelled;
 }
 
 int job_unwanted(struct job *j)
 {
     pthread_mutex_lock(&j->lock);
-    int yes = unwanted(j);
+    int yes = j->shut || gone(j);
     pthread_mutex_unlock(&j->lock);
     return yes;
 }
@@ -148,7 +148,7 @@ enum job_event job_take(struct job *j, double seconds, enum q_part *part, struct
     enum job_event event = JOB_QUIET;
     pthread_mutex_lock(&j->lock);
     double deadline = cli_seconds() + seconds;
-    for (double now; !j->n_pieces && !j->ended && !unwanted(j) && (now = cli_seconds()) < deadline;) {
+    for (double now; !j->n_pieces && !j->ended && !gone(j) && (now = cli_seconds()) < deadline;) {
         /* A look that falls a little behind the grace tells a half-closed client from a gone one. */
         double look = now < j->client.end + CLIENT_GRACE_S ? j->client.end + CLIENT_GRACE_S + 0.001 : now + look_s;
         wait_until(j, look < deadline ? look : deadline);
@@ -158,6 +158,8 @@ enum job_event job_take(struct job *j, double seconds, enum q_part *part, struct
         event = JOB_TEXT;
     } else if (j->ended) {
         event = JOB_DONE;
+    } else if (j->cancelled) {
+        event = JOB_GONE;
     }
     pthread_mutex_unlock(&j->lock);
     return event;

@@ -9,12 +9,13 @@
 
 #include "client.h"
 #include "runtime/answer.h"
-#include "text.h"
+#include "json_text.h"
 
 enum job_event {
     JOB_TEXT,    /* a piece: text of one part */
     JOB_DONE,    /* the outcome is there and all text was taken */
-    JOB_QUIET    /* the time is over and nothing came */
+    JOB_QUIET,   /* the time is over and nothing came */
+    JOB_GONE     /* the client left, so nobody reads what comes */
 };
 
 enum job_end {
@@ -41,8 +42,8 @@ struct job_ask {
 };
 
 struct job;
-/* Takes the contents of *ask, on failure too. fd: the client's socket, -1: none to watch. */
-int job_open(struct job **j, struct job_ask *ask, int fd, struct q_err *e);
+/* Takes the contents of *ask, on failure too. fd: the client's socket, -1: none to watch; probe: client.h. */
+int job_open(struct job **j, struct job_ask *ask, int fd, int probe, struct q_err *e);
 void job_ask_free(struct job_ask *ask);
 void job_hold(struct job *j);
 void job_drop(struct job *j);
@@ -51,11 +52,11 @@ const struct job_ask *job_asked(const struct job *j);
 /* The engine's side. */
 int job_put(struct job *j, enum q_part part, const char *s, size_t n);   /* non-zero: no memory */
 void job_end(struct job *j, const struct job_outcome *o);                /* the first end counts */
-/* Non-zero: nobody wants the answer (cancelled, or its client is gone). */
+/* Non-zero: the answer need not go on: its client is gone, or the server ends. */
 int job_unwanted(struct job *j);
 
-/* The connection's side. Waits up to `seconds`; a piece is appended to *out. Looks at the client while it waits and returns JOB_QUIET
- * early when it is gone, which job_unwanted then says. */
+/* The connection's side. Waits up to `seconds`; a piece is appended to *out. Looks at the client while it waits and returns JOB_GONE
+ * when it left. */
 enum job_event job_take(struct job *j, double seconds, enum q_part *part, struct text *out);
 void job_outcome(struct job *j, struct job_outcome *o);                  /* after JOB_DONE */
 /* From now on nobody wants it, and the socket is not looked at any more. Any thread. */

@@ -155,7 +155,11 @@ int main(int argc, char **argv)
     struct q_err e;
     int status = options_read(&sv.o, argc, argv);
     if (status >= 0) return status;
-    if (open_server(&sv, &l, &e)) return cli_fail(&sv.o.cli, &e);
+    if (open_server(&sv, &l, &e)) {
+        if (sv.queue) queue_shut(sv.queue);
+        close_server(&sv);
+        return cli_fail(&sv.o.cli, &e);
+    }
     tell_where(&sv, &l);
     status = serve(&sv);
     if (worker_state(sv.worker) == WORKER_LOADING) {

@@ -79,6 +79,7 @@ int options_read(struct options *o, int argc, char **argv)
     o->queue = 64;
     o->drain_s = 20;
     o->cli.engine.max_rows = 256; /* a client that leaves is noticed between prefill steps */
+    o->cli.engine.max_snaps = 4;  /* earlier prompts that a next one may continue */
     for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT, longs, NULL)) != -1;) {
         if (opt == CLI_HELP) return help(), 0;
         if (opt == CLI_VERSION) return cli_version(), 0;

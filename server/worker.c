@@ -24,9 +24,20 @@ static void set_state(struct worker *w, enum worker_state s)
     w->o.changed(w->o.arg);
 }
 
+/* Without -c: as much context as the model was trained for, halved until it fits. */
+static int open_engine(struct worker *w, struct q_err *e)
+{
+    struct q_engine_opts o = w->o.engine;
+    const int least = 4096;
+    int rc = Q_ELIMIT;
+    if (o.ctx) return q_engine_open(&w->engine, &o, e);
+    for (o.ctx_hint = 1 << 20; rc == Q_ELIMIT && o.ctx_hint >= least; o.ctx_hint /= 2) rc = q_engine_open(&w->engine, &o, e);
+    return rc;
+}
+
 static int open_all(struct worker *w, struct q_err *e)
 {
-    int rc = q_engine_open(&w->engine, &w->o.engine, e);
+    int rc = open_engine(w, e);
     if (!rc && !q_engine_tokenizer(w->engine)) rc = q_fail(e, Q_EMISS, "this model has no tokenizer, so it cannot be served");
     if (!rc) rc = defaults_sampling(&w->sampling, w->engine, e);
     if (!rc) rc = q_talk_open(&w->talk, w->engine, e);

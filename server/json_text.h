@@ -3,8 +3,8 @@
  * Zero-initialise. A failed allocation is remembered in `bad`, later calls do nothing, and the owner asks once at the end:
  * text_ok. `at` is always zero-terminated once something was added.
  */
-#ifndef S_TEXT_H
-#define S_TEXT_H
+#ifndef S_JSON_TEXT_H
+#define S_JSON_TEXT_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "text.h"
+#include "json_text.h"
 #include "runtime/json_check.h"
 #include <stdarg.h>
 #include <stdio.h>
