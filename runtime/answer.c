@@ -197,8 +197,9 @@ static int decode(struct answering *a, struct q_err *e)
         int full = a->o->max_tokens >= 0 && a->out->n_generated >= a->o->max_tokens;
         if (full || t->n == q_engine_ctx(a->talk->engine)) finish(a, Q_FINISH_LENGTH);
         if (a->over || cancelled(a)) break;
+        int32_t id = a->id;
         a->sampling.position++;
-        rc = draw(a, &(int32_t){a->id}, 1, 0, Q_WANT_ID, e);
+        rc = draw(a, &id, 1, 0, Q_WANT_ID, e);
         if (!rc) rc = take(a, e);
     }
     return rc;

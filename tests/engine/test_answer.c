@@ -195,10 +195,12 @@ static void test_two_conversations_in_turn(void **state)
     assert_int_equal(ask_and_compare(t, COUNT PLAIN, 0), 0);
     assert_int_equal(ask_and_compare(t, CAPITAL THINK, 0), place(CAPITAL));
     assert_int_equal(ask_and_compare(t, COUNT THINK, 0), place(COUNT));
-    /* A third takes the place that was used longest ago. */
+    assert_int_equal(ask_and_compare(t, CAPITAL THINK, 0), place(CAPITAL));
+    /* A third takes the place that was used longest ago; the other is the older one here, then the younger. */
     assert_int_equal(ask_and_compare(t, USER "Hi<|im_end|>\n" PLAIN, 0), 0);
-    assert_int_equal(ask_and_compare(t, COUNT PLAIN, 0), place(COUNT));
-    assert_int_equal(ask_and_compare(t, CAPITAL PLAIN, 0), 0);
+    assert_int_equal(ask_and_compare(t, CAPITAL PLAIN, 0), place(CAPITAL));
+    assert_int_equal(ask_and_compare(t, COUNT PLAIN, 0), 0);
+    assert_int_equal(ask_and_compare(t, CAPITAL PLAIN, 0), place(CAPITAL));
     q_talk_close(t);
 }
 
@@ -208,6 +210,41 @@ static void test_a_prompt_without_turns_comes_back(void **state)
     static const char text[] = "Mina has a blue star. Mina";
     assert_int_equal(ask_and_compare(t, text, 0), 0);
     assert_int_equal(ask_and_compare(t, text, 0), tokens(text) - 1);
+    q_talk_close(t);
+}
+
+/* The place is the whole prompt then: it is of use to longer prompts only, since one token must be read for an answer. */
+static void test_a_prompt_that_ends_with_a_turn(void **state)
+{
+    struct q_talk *t = open_talk(engine);
+    static const char turn[] = USER "What is the capital of Korea?<|im_end|>";
+    assert_int_equal(ask_and_compare(t, turn, 0), 0);
+    assert_int_equal(ask_and_compare(t, turn, 0), 0);
+    assert_int_equal(ask_and_compare(t, CAPITAL PLAIN, 0), place(CAPITAL));
+    q_talk_close(t);
+}
+
+/* Draws are keyed by seed and place in the text: given the first part of an answer as a prompt, the rest is the same. */
+static void test_a_sampled_answer_goes_on_the_same(void **state)
+{
+    struct q_talk *t = open_talk(engine);
+    struct tok_ids ids = encode(COUNT PLAIN);
+    struct record a = {0}, rest = {0};
+    struct q_answer_opts o = options(&a);
+    int32_t longer[CTX];
+    o.sampling.temp = 3;
+    o.sampling.seed = 11;
+    o.max_tokens = 24;
+    ask_ids(t, ids.at, ids.n, &o, &a);
+    assert_true(a.n > 12);
+    for (size_t i = 0; i < ids.n; i++) longer[i] = ids.at[i];
+    for (int i = 0; i < 9; i++) longer[ids.n + (size_t)i] = a.ids[i];
+    o.arg = &rest;
+    o.max_tokens = a.n - 9;
+    ask_ids(t, longer, ids.n + 9, &o, &rest);
+    assert_int_equal(rest.n, a.n - 9);
+    assert_memory_equal(rest.ids, a.ids + 9, (size_t)rest.n * sizeof *rest.ids);
+    free(ids.at);
     q_talk_close(t);
 }
 
@@ -432,6 +469,8 @@ int main(void)
                                        cmocka_unit_test(test_a_prompt_that_goes_on_where_the_answer_ended),
                                        cmocka_unit_test(test_two_conversations_in_turn),
                                        cmocka_unit_test(test_a_prompt_without_turns_comes_back),
+                                       cmocka_unit_test(test_a_prompt_that_ends_with_a_turn),
+                                       cmocka_unit_test(test_a_sampled_answer_goes_on_the_same),
                                        cmocka_unit_test(test_without_snapshots),
                                        cmocka_unit_test(test_places_give_way_to_what_must_be_read),
                                        cmocka_unit_test(test_cancelled_anywhere_and_usable_after),
