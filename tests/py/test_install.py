@@ -70,7 +70,7 @@ def installed(prefix, program, *args):
 
 
 def test_the_programs_are_there_and_nothing_else(prefix):
-    assert sorted(str(p) for p in files(prefix)) == ["bin/quarry", "bin/quarry-gen", "bin/quarry-tune"]
+    assert sorted(str(p) for p in files(prefix)) == ["bin/quarry", "bin/quarry-gen", "bin/quarry-serve", "bin/quarry-tune"]
     for p in prefix.glob("bin/*"):
         assert p.stat().st_mode & 0o777 == 0o755
 

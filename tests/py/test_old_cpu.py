@@ -13,7 +13,7 @@ from programs import BUILD, QUARRY, TINY, environment, goldens
 QEMU = shutil.which("qemu-x86_64")
 emulated = pytest.mark.skipif(not QEMU, reason="needs qemu-x86_64 (Debian: qemu-user)")
 CHATS = [g for g in goldens() if g["messages"][0]["content"] in ("What is the capital of Norway?", "노르웨이의 수도는 어디인가요?", "68 더하기 57는?")]
-PROGRAMS = ["quarry", "quarry-tune", "quarry-gen"]
+PROGRAMS = ["quarry", "quarry-tune", "quarry-gen", "quarry-serve"]
 
 
 def westmere(*args, home):

@@ -303,10 +303,10 @@ def test_an_empty_prompt():
 def test_one_character_repeated_is_answered_or_refused_within_seconds(run_of):
     for args in (["-p", "-"], ["--raw", "-p", "-"]):
         begin = time.monotonic()
-        done = run(*args, "-n", "1", stdin=run_of.encode())
+        done = run(*args, "-n", "1", "-c", "4096", stdin=run_of.encode())
         assert done.returncode in (0, 1)
         if done.returncode:
-            refused(done, str(TRAINED))
+            refused(done, "4096")
         assert time.monotonic() - begin < 60
 
 
