@@ -11,7 +11,8 @@
 
 extern char **environ;
 
-static int spawn(pid_t *pid, char *const *argv, const char *dir, int out)
+/* in: read end for its stdin, -1: /dev/null. With one, stderr stays ours. */
+static int spawn(pid_t *pid, char *const *argv, const char *dir, int in, int out)
 {
     posix_spawn_file_actions_t fa;
     posix_spawnattr_t at;
@@ -22,9 +23,10 @@ static int spawn(pid_t *pid, char *const *argv, const char *dir, int out)
         posix_spawn_file_actions_destroy(&fa);
         return ENOMEM;
     }
-    posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
+    if (in < 0) posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
+    else posix_spawn_file_actions_adddup2(&fa, in, 0);
     posix_spawn_file_actions_adddup2(&fa, out, 1);
-    posix_spawn_file_actions_adddup2(&fa, out, 2);
+    if (in < 0) posix_spawn_file_actions_adddup2(&fa, out, 2);
     if (dir) posix_spawn_file_actions_addchdir_np(&fa, dir);
     /* A group of its own: a compiler is a driver and its children, and all of them must end together. */
     posix_spawnattr_setpgroup(&at, 0);
@@ -40,12 +42,32 @@ int child_start(struct child *c, char *const *argv, const char *dir, struct q_er
 {
     int fd[2];
     if (pipe2(fd, O_CLOEXEC)) return q_fail(e, Q_EIO, "%s: no pipe: %s", argv[0], strerror(errno));
-    int failed = spawn(&c->pid, argv, dir, fd[1]);
+    int failed = spawn(&c->pid, argv, dir, -1, fd[1]);
     close(fd[1]);
     c->fd = fd[0];
     if (!failed) return Q_OK;
     close(fd[0]);
     return q_fail(e, failed == ENOENT ? Q_EMISS : Q_EIO, "%s: cannot start it: %s", argv[0], strerror(failed));
+}
+
+int child_start_talk(struct child *c, char *const *argv, int *to_child, struct q_err *e)
+{
+    int in[2], out[2];
+    if (pipe2(in, O_CLOEXEC)) return q_fail(e, Q_EIO, "%s: no pipe: %s", argv[0], strerror(errno));
+    if (pipe2(out, O_CLOEXEC)) {
+        close(in[0]);
+        close(in[1]);
+        return q_fail(e, Q_EIO, "%s: no pipe: %s", argv[0], strerror(errno));
+    }
+    int failed = spawn(&c->pid, argv, NULL, in[0], out[1]);
+    close(in[0]);
+    close(out[1]);
+    c->fd = out[0];
+    *to_child = in[1];
+    if (!failed) return Q_OK;
+    close(in[1]);
+    close(out[0]);
+    return q_fail(e, Q_EIO, "%s: cannot start it: %s", argv[0], strerror(failed));
 }
 
 void child_kill(const struct child *c) { kill(-c->pid, SIGKILL); }

@@ -1,4 +1,4 @@
-/* One child program whose stderr and stdout come back through a pipe. No shell, no inherited signals masked. */
+/* One child program whose stdout (and stderr) come back through a pipe. No shell, no inherited signals masked. */
 #ifndef Q_CHILD_H
 #define Q_CHILD_H
 
@@ -12,6 +12,8 @@ struct child {
 
 /* argv[0] is looked up on the PATH unless it holds a '/'. dir: working directory, NULL: this one. Q_EMISS: no such program. */
 int child_start(struct child *c, char *const *argv, const char *dir, struct q_err *e);
+/* The same with a pipe to its stdin, whose write end is *to_child (owned by the caller); its stderr stays this program's. */
+int child_start_talk(struct child *c, char *const *argv, int *to_child, struct q_err *e);
 /* Kills the child and all that it started. */
 void child_kill(const struct child *c);
 /* Waits, closes the pipe. *status: exit status, or 128 + signal. */

@@ -4,10 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef QUARRY_VERSION
-#define QUARRY_VERSION "0"
-#endif
-
 /* A kernel to build: the record that will be written once its object is there. */
 struct item {
     struct record record;
@@ -40,47 +36,19 @@ static int need_write(struct work *w, struct q_err *e)
 
 /* --- records ----------------------------------------------------------------------------------------------------------- */
 
-static void fill_problem(struct record *r, const struct store_key *k, const struct q_problem *p)
-{
-    memset(r, 0, sizeof *r);
-    strcpy(r->op, p->op);
-    strcpy(r->shape, p->shape);
-    r->rows = p->rows;
-    r->ctx = p->ctx;
-    snprintf(r->profile, sizeof r->profile, "%s", k->profile);
-    snprintf(r->card, sizeof r->card, "%s", k->card);
-    snprintf(r->generator, sizeof r->generator, "%s", k->generator);
-}
-
-static void fill_kernel(struct record *r, const struct gen_kernel *gk)
-{
-    strcpy(r->params, gk->params);
-    snprintf(r->layout, sizeof r->layout, "%s", gk->layout);
-    snprintf(r->numerics, sizeof r->numerics, "%s", gk->numerics);
-    snprintf(r->version, sizeof r->version, "%s", QUARRY_VERSION);
-    if (!gk->unit || !*gk->unit) return;
-    strcpy(r->kernel, gk->name);
-    sha_bytes(r->source, gk->unit, strlen(gk->unit));
-}
-
 static int emit(const struct work *w, const struct q_problem *p, const char *params, struct gen_kernel *gk, struct q_err *e)
 {
-    return gen_emit(w->g, p->op, p->shape, params, w->t->card.key, q_numerics_name(w->t->numerics), gk, e);
+    return target_emit(w->t, w->g, p, params, gk, e);
 }
 
 /* --- layouts ----------------------------------------------------------------------------------------------------------- */
-
-static int admitted(const struct work *w, const struct record *r)
-{
-    return w->t->numerics != Q_STRICT || !strcmp(r->numerics, "canonical");
-}
 
 /* The first admitted record down the layers from *layer. */
 static int find(const struct work *w, const struct store_key *k, int *layer, struct record *r, struct q_err *e)
 {
     int bad;
     while (!(bad = store_find(w->build->store, k, layer, r, e)))
-        if (admitted(w, r)) break;
+        if (target_admits(w->t, r->numerics)) break;
     return bad;
 }
 
@@ -93,8 +61,7 @@ static int layout_record(struct work *w, const struct q_problem *p, struct recor
     if (bad) return bad;
     if (!(bad = find(w, &k, &layer, r, e)) || bad != Q_EMISS) return bad;
     if ((bad = need_write(w, e)) || (bad = emit(w, p, NULL, &gk, e))) return bad;
-    fill_problem(r, &k, p);
-    fill_kernel(r, &gk);
+    target_record(r, w->g, &k, p, &gk);
     strcpy(r->origin, "default");
     gen_kernel_free(&gk);
     return store_put(w->build->store, r, e);
@@ -160,8 +127,7 @@ static int make_default(struct work *w, const struct q_problem *p, const struct 
     struct record r;
     int bad = emit(w, p, NULL, &gk, e);
     if (bad) return bad;
-    fill_problem(&r, k, p);
-    fill_kernel(&r, &gk);
+    target_record(&r, w->g, k, p, &gk);
     strcpy(r.origin, "default");
     bad = push(w, &r, &gk, e);
     gen_kernel_free(&gk);

@@ -1,14 +1,18 @@
-/* quarry-tune: makes and lists kernel sets. This version answers every problem with default params (effort `none`). */
+/* quarry-tune: makes and lists kernel sets, with default params (effort `none`) or measured ones. `--measure N` is its measuring child. */
 #define _GNU_SOURCE
 #include "defaults.h"
 #include "options.h"
 #include "target.h"
+#include "tune.h"
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { INTERRUPTED = -1 };   /* exit status 130 */
 
 static double now(void)
 {
@@ -43,13 +47,13 @@ static int catch_signals(void)
 }
 
 /* A line every few seconds: a large model's set takes a minute. */
-struct progress {
+struct build_progress {
     double last;
 };
 
 static void show_progress(void *arg, int done, int n)
 {
-    struct progress *p = arg;
+    struct build_progress *p = arg;
     if (now() - p->last < 5 || done == n) return;
     p->last = now();
     fprintf(stderr, "quarry-tune: built %d of %d kernels\n", done, n);
@@ -69,18 +73,38 @@ static void report(const struct defaults_result *r, const struct cc *cc, double 
     else fprintf(stderr, "quarry-tune: %d kernels, all cached, %.1f s\n", r->kernels, seconds);
 }
 
+static int interrupted(int fd)
+{
+    struct pollfd p = { fd, POLLIN, 0 };
+    return poll(&p, 1, 0) > 0 && p.revents & POLLIN;
+}
+
+static int measured(const struct options *o, const struct target *t, struct gen *g, const struct build_opts *b, struct cc *cc, struct q_err *e)
+{
+    char program[4096] = "";
+    if (readlink("/proc/self/exe", program, sizeof program - 1) <= 0) return q_fail(e, Q_EIO, "this program's own path is not known: /proc/self/exe");
+    struct build_opts quiet = *b;
+    quiet.progress = NULL;
+    struct tune_opts to = { .t = t, .g = g, .build = &quiet, .cc = cc, .cc_given = o->cc, .effort = o->effort, .model = o->model, .preset = o->preset,
+                            .type = o->type, .tunes = o->tunes, .program = program, .progress = stderr, .results = stdout };
+    int r = tune_make(&to, e);
+    if (!r || !interrupted(b->signal_fd)) return r;
+    q_fail(e, Q_EIO, "interrupted: nothing is recorded; the kernels that were built are kept");
+    return INTERRUPTED;
+}
+
 static int tune_with(const struct options *o, struct store *s, struct gen *g, struct q_err *e)
 {
     struct target t = { .card = o->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v };
     struct cc cc = { 0 };
     struct defaults_result result;
     double start = now();
-    struct progress p = { start };
+    struct build_progress p = { start };
     struct build_opts b = { .store = s, .cc = &cc, .jobs = jobs_of(o), .deadline_s = 60, .signal_fd = catch_signals(),
                             .progress = show_progress, .progress_arg = &p };
     int r = target_open(&t, o->model, o->preset, o->type, e);
-    if (!r) r = defaults_make(&t, g, &b, &cc, o->cc, say, NULL, &result, e);
-    if (!r) report(&result, &cc, now() - start);
+    if (!r && strcmp(o->effort, "none")) r = measured(o, &t, g, &b, &cc, e);
+    else if (!r && !(r = defaults_make(&t, g, &b, &cc, o->cc, say, NULL, &result, e))) report(&result, &cc, now() - start);
     target_close(&t);
     if (b.signal_fd >= 0) close(b.signal_fd);
     return r;
@@ -89,8 +113,6 @@ static int tune_with(const struct options *o, struct store *s, struct gen *g, st
 static int tune(const struct options *o, struct store *s, struct q_err *e)
 {
     struct gen *g;
-    if (strcmp(o->effort, "none"))
-        return q_fail(e, Q_EUNSUP, "--effort %.32s: measuring is not in this version; --effort none builds default params", o->effort);
     int r = gen_open(&g, o->generator, e);
     if (r) return r;
     r = tune_with(o, s, g, e);
@@ -122,6 +144,7 @@ int main(int argc, char **argv)
     struct options o;
     struct q_err e = { 0 };
     struct store *s;
+    if (argc == 3 && !strcmp(argv[1], "--measure")) return measure_child(atoi(argv[2]));
     if (options_read(&o, argc, argv, &e)) {
         fprintf(stderr, "quarry-tune: %s\n", e.text);
         options_usage(stderr);
@@ -132,5 +155,6 @@ int main(int argc, char **argv)
     int r = store_open(&s, &so, &e);
     if (!r) r = strcmp(o.verb, "list") ? tune(&o, s, &e) : list(&o, s, &e);
     store_close(s);
+    if (r == INTERRUPTED) return fail(&e), 130;
     return r ? fail(&e) : 0;
 }

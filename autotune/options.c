@@ -1,4 +1,5 @@
 #include "options.h"
+#include "tune.h"
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,8 @@ void options_usage(FILE *f)
 {
     fputs("usage: quarry tune [tune] (-m FILE | --preset NAME) [options]   make the kernel set of a model on this card\n"
           "       quarry tune list [--card KEY] [--json]                   what the store holds for this card\n\n"
-          "  --effort none        default params, nothing is measured (the one effort of this version)\n"
+          "  --effort E           normal (default): measure about 24 candidates an op; quick: about 6;\n"
+          "                       none: default params, nothing is measured\n"
           "  -m FILE              the model, a GGUF file\n"
           "  --preset NAME        a shape by name (qwen3.5-0.8b), with weights of --type T (q8_0)\n"
           "  --numerics N         strict, pinned (default), free or reference\n"
@@ -98,10 +100,21 @@ static int one_of(const char *name, const char *value, const char *a, const char
     return q_fail(e, Q_EINPUT, "%s: expected %s or %s, found '%s'", name, a, b, value);
 }
 
+/* Measuring is about this machine, and its gate's engines use the user's own cache. */
+static int check_effort(const struct options *o, const struct raw *raw, struct q_err *e)
+{
+    if (!strcmp(o->effort, "none")) return Q_OK;
+    if (!effort_find(o->effort)) return q_fail(e, Q_EINPUT, "--effort: expected none, quick or normal, found '%s'", o->effort);
+    if (strcmp(o->verb, "tune")) return Q_OK;
+    if (raw->card) return q_fail(e, Q_EINPUT, "--card goes with --effort none: only the card that is here can be measured");
+    if (o->cache) return q_fail(e, Q_EINPUT, "--cache goes with --effort none");
+    return Q_OK;
+}
+
 static int check(struct options *o, const struct raw *raw, struct q_err *e)
 {
     int threads = 0, numerics = q_numerics_parse(raw->numerics), r;
-    if ((r = one_of("verb", o->verb, "tune", "list", e))) return r;
+    if ((r = one_of("verb", o->verb, "tune", "list", e)) || (r = check_effort(o, raw, e))) return r;
     if ((r = one_of("--kv-k", o->kv_k, "f16", "f32", e)) || (r = one_of("--kv-v", o->kv_v, "f16", "f32", e))) return r;
     if (numerics < 0) return q_fail(e, Q_EINPUT, "--numerics: expected strict, pinned, free or reference, found '%s'", raw->numerics);
     o->numerics = (enum q_numerics)numerics;
@@ -113,7 +126,7 @@ static int check(struct options *o, const struct raw *raw, struct q_err *e)
 int options_read(struct options *o, int argc, char **argv, struct q_err *e)
 {
     struct raw raw = { .numerics = "pinned" };
-    *o = (struct options){ .verb = "tune", .effort = "none", .type = "q8_0", .kv_k = "f16", .kv_v = "f16" };
+    *o = (struct options){ .verb = "tune", .effort = "normal", .type = "q8_0", .kv_k = "f16", .kv_v = "f16" };
     int r = read_words(o, &raw, argc, argv, e);
     return r || o->done ? r : check(o, &raw, e);
 }

@@ -8,7 +8,7 @@
 
 struct options {
     const char *verb;                /* "tune" or "list" */
-    const char *effort;              /* "none" */
+    const char *effort;              /* none, quick or normal */
     const char *model, *preset, *type;
     struct q_card card;              /* --card, or this machine with -t threads */
     enum q_numerics numerics;

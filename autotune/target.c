@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifndef QUARRY_VERSION
+#define QUARRY_VERSION "0"
+#endif
+
 static int size_part(void *arg, const struct q_part *p, int layer, struct q_tensor *w)
 {
     struct q_model *m = ((void **)arg)[0];
@@ -60,4 +64,43 @@ int target_key(const struct target *t, struct gen *g, const struct q_problem *p,
     int r = gen_hash(g, p->op, generator, e);
     *k = (struct store_key){ p->op, p->shape, p->rows, p->ctx, q_numerics_name(t->numerics), t->card.key, generator };
     return r;
+}
+
+int target_emit(const struct target *t, struct gen *g, const struct q_problem *p, const char *params, struct gen_kernel *gk, struct q_err *e)
+{
+    return gen_emit(g, p->op, p->shape, params, t->card.key, q_numerics_name(t->numerics), gk, e);
+}
+
+int target_admits(const struct target *t, const char *numerics) { return t->numerics != Q_STRICT || !strcmp(numerics, "canonical"); }
+
+static void fill_problem(struct record *r, const struct store_key *k, const struct q_problem *p)
+{
+    memset(r, 0, sizeof *r);
+    strcpy(r->op, p->op);
+    strcpy(r->shape, p->shape);
+    r->rows = p->rows;
+    r->ctx = p->ctx;
+    snprintf(r->profile, sizeof r->profile, "%s", k->profile);
+    snprintf(r->card, sizeof r->card, "%s", k->card);
+    snprintf(r->generator, sizeof r->generator, "%s", k->generator);
+    snprintf(r->version, sizeof r->version, "%s", QUARRY_VERSION);
+}
+
+static void fill_cost(struct record_cost *c, struct gen *g, const struct q_problem *p)
+{
+    static const int rows[] = { 1, 512, 1, 512 }, past[] = { 0, 0, 1024, 1024 };
+    c->known = 1;
+    for (int i = 0; i < 4 && c->known; i++) c->known = !gen_cost(g, p->op, p->shape, rows[i], past[i], &c->bytes[i], &c->ops[i], NULL);
+}
+
+void target_record(struct record *r, struct gen *g, const struct store_key *k, const struct q_problem *p, const struct gen_kernel *gk)
+{
+    fill_problem(r, k, p);
+    strcpy(r->params, gk->params);
+    snprintf(r->layout, sizeof r->layout, "%s", gk->layout);
+    snprintf(r->numerics, sizeof r->numerics, "%s", gk->numerics);
+    if (!gk->unit || !*gk->unit) return;
+    fill_cost(&r->cost, g, p);
+    strcpy(r->kernel, gk->name);
+    sha_bytes(r->source, gk->unit, strlen(gk->unit));
 }

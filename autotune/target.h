@@ -22,5 +22,11 @@ void target_close(struct target *t);
 
 /* The key that a problem's record has; generator[65] is filled with the op's hash, which the key borrows. */
 int target_key(const struct target *t, struct gen *g, const struct q_problem *p, char generator[65], struct store_key *k, struct q_err *e);
+/* The text of one candidate; params NULL: the card's default. */
+int target_emit(const struct target *t, struct gen *g, const struct q_problem *p, const char *params, struct gen_kernel *gk, struct q_err *e);
+/* Whether the target's numerics admit a class: strict takes the canonical one alone. */
+int target_admits(const struct target *t, const char *numerics);
+/* A record of that candidate, its costs included, without an object and an origin. */
+void target_record(struct record *r, struct gen *g, const struct store_key *k, const struct q_problem *p, const struct gen_kernel *gk);
 
 #endif

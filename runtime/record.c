@@ -1,6 +1,7 @@
 #include "record.h"
 #include "shape.h"
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +97,72 @@ static void take_all(struct reader *rd, const cJSON *o, struct record *r)
     r->ctx = (int)ctx;
 }
 
+/* --- evidence: what is missing or of another form is left out, a record is not worse for it ------------------------------- */
+
+static double number(const cJSON *o, const char *name)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, name);
+    return cJSON_IsNumber(item) && item->valuedouble >= 0 && item->valuedouble < 1e18 ? item->valuedouble : 0;
+}
+
+static void word(const cJSON *o, const char *name, char *dst, size_t cap)
+{
+    const char *s = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, name));
+    if (s && strlen(s) < cap && !s[strspn(s, WORD ",=.")]) strcpy(dst, s);
+}
+
+static int four(const cJSON *o, const char *name, double v[4])
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(o, name);
+    for (int i = 0; i < 4; i++) {
+        const cJSON *item = cJSON_GetArrayItem(list, i);
+        if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble < 1e18)) return 0;
+        v[i] = item->valuedouble;
+    }
+    return 1;
+}
+
+static void take_times(const cJSON *list, struct record *r)
+{
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list) {
+        if (r->n_times == RECORD_TIMES) break;
+        struct record_time *t = &r->time[r->n_times++];
+        t->rows = (int)fmin(number(item, "rows"), 1 << 20);
+        t->past = (int)fmin(number(item, "past"), 1 << 30);
+        t->n = (int)fmin(number(item, "n"), 1 << 20);
+        t->median_us = number(item, "median_us");
+        t->mad_us = number(item, "mad_us");
+    }
+}
+
+static void take_evidence(const cJSON *o, struct record *r)
+{
+    const cJSON *cost = cJSON_GetObjectItemCaseSensitive(o, "cost"), *base = cJSON_GetObjectItemCaseSensitive(o, "baseline");
+    const cJSON *roof = cJSON_GetObjectItemCaseSensitive(o, "roof"), *times = cJSON_GetObjectItemCaseSensitive(o, "measured");
+    r->cost.known = four(cost, "bytes", r->cost.bytes) && four(cost, "ops", r->cost.ops);
+    word(o, "effort", r->effort, sizeof r->effort);
+    if (cJSON_IsArray(times)) take_times(times, r);
+    word(base, "params", r->base_params, sizeof r->base_params);
+    r->base_us = number(base, "us");
+    r->gain = number(o, "gain");
+    word(roof, "bound", r->bound, sizeof r->bound);
+    r->roof_pct = number(roof, "pct");
+}
+
+/* Bilinear in rows and past through the four known corners. */
+static double between(const double v[4], double rows, double past)
+{
+    double x = (rows - 1) / 511, y = past / 1024;
+    return (v[0] * (1 - x) + v[1] * x) * (1 - y) + (v[2] * (1 - x) + v[3] * x) * y;
+}
+
+void record_cost(const struct record_cost *c, double rows, double past, double *bytes, double *ops)
+{
+    *bytes = c->known ? between(c->bytes, rows, past) : 0;
+    *ops = c->known ? between(c->ops, rows, past) : 0;
+}
+
 static int is_blank(const char *p, const char *end)
 {
     while (p < end && (*p == '\n' || *p == ' ')) p++;
@@ -117,6 +184,7 @@ int record_parse(struct record *r, const char *text, size_t n, const char *where
     else if (format->valuedouble != RECORD_FORMAT)
         rd.failed = q_fail(e, Q_EUNSUP, "%s: record of format %g, this version reads %d", where, format->valuedouble, RECORD_FORMAT);
     take_all(&rd, o, r);
+    if (!rd.failed) take_evidence(o, r);
     cJSON_Delete(o);
     return rd.failed;
 }
@@ -136,16 +204,64 @@ static cJSON *object_json(const struct record_object *b)
     return o;
 }
 
+/* Three decimals: a nanosecond, a thousandth of a percent. */
+static double rounded(double v) { return round(v * 1000) / 1000; }
+
+static void add_cost(cJSON *o, const struct record_cost *c)
+{
+    if (!c->known) return;
+    cJSON *cost = cJSON_AddObjectToObject(o, "cost");
+    cJSON_AddItemToObject(cost, "bytes", cJSON_CreateDoubleArray(c->bytes, 4));
+    cJSON_AddItemToObject(cost, "ops", cJSON_CreateDoubleArray(c->ops, 4));
+}
+
+static void add_baseline(cJSON *o, const struct record *r)
+{
+    if (!r->effort[0]) return;
+    cJSON *base = cJSON_AddObjectToObject(o, "baseline");
+    cJSON_AddStringToObject(base, "params", r->base_params);
+    cJSON_AddNumberToObject(base, "us", rounded(r->base_us));
+}
+
+static void add_times(cJSON *o, const struct record *r)
+{
+    if (!r->effort[0]) return;
+    cJSON *list = cJSON_AddArrayToObject(o, "measured");
+    for (int i = 0; i < r->n_times; i++) {
+        const struct record_time *t = &r->time[i];
+        cJSON *one = cJSON_CreateObject();
+        cJSON_AddNumberToObject(one, "mad_us", rounded(t->mad_us));
+        cJSON_AddNumberToObject(one, "median_us", rounded(t->median_us));
+        cJSON_AddNumberToObject(one, "n", t->n);
+        cJSON_AddNumberToObject(one, "past", t->past);
+        cJSON_AddNumberToObject(one, "rows", t->rows);
+        cJSON_AddItemToArray(list, one);
+    }
+}
+
+static void add_roof(cJSON *o, const struct record *r)
+{
+    if (!r->effort[0] || !r->bound[0]) return;
+    cJSON *roof = cJSON_AddObjectToObject(o, "roof");
+    cJSON_AddStringToObject(roof, "bound", r->bound);
+    cJSON_AddNumberToObject(roof, "pct", rounded(r->roof_pct));
+}
+
 /* Keys in ascending order: the same record is the same bytes. */
 static cJSON *record_json(const struct record *r)
 {
     cJSON *o = cJSON_CreateObject();
+    add_baseline(o, r);
     cJSON_AddStringToObject(o, "card", r->card);
+    add_cost(o, &r->cost);
     cJSON_AddNumberToObject(o, "ctx", r->ctx);
+    if (r->effort[0]) cJSON_AddStringToObject(o, "effort", r->effort);
     cJSON_AddNumberToObject(o, "format", RECORD_FORMAT);
+    if (r->effort[0]) cJSON_AddNumberToObject(o, "gain", rounded(r->gain));
     cJSON_AddStringToObject(o, "generator", r->generator);
     cJSON_AddStringToObject(o, "kernel", r->kernel);
     cJSON_AddStringToObject(o, "layout", r->layout);
+    add_times(o, r);
     cJSON_AddStringToObject(o, "numerics", r->numerics);
     cJSON *list = cJSON_AddArrayToObject(o, "objects");
     for (int i = 0; i < r->n_objects; i++) cJSON_AddItemToArray(list, object_json(&r->objects[i]));
@@ -153,6 +269,7 @@ static cJSON *record_json(const struct record *r)
     cJSON_AddStringToObject(o, "origin", r->origin);
     cJSON_AddStringToObject(o, "params", r->params);
     cJSON_AddStringToObject(o, "profile", r->profile);
+    add_roof(o, r);
     cJSON_AddNumberToObject(o, "rows", r->rows);
     cJSON_AddStringToObject(o, "shape", r->shape);
     cJSON_AddStringToObject(o, "source", r->source);

@@ -22,6 +22,20 @@ struct record_object {
     long size;
 };
 
+/* One size at which a winner was timed. */
+struct record_time {
+    int rows, past, n;     /* n samples */
+    double median_us, mad_us;
+};
+
+/* What one call moves and does, at (rows, past) = (1, 0), (512, 0), (1, 1024), (512, 1024): what lies between is on straight lines. */
+struct record_cost {
+    double bytes[4], ops[4];
+    int known;
+};
+
+enum { RECORD_TIMES = 4 };
+
 struct record {
     /* the problem */
     char op[24], shape[224];
@@ -39,11 +53,23 @@ struct record {
     struct record_object objects[RECORD_OBJECTS];
     int n_objects;
     char version[32];      /* of quarry, for information */
+    /* the evidence: of measured records, all optional */
+    struct record_cost cost;             /* of default ones too */
+    char effort[12];                     /* "quick" or "normal"; "": not measured */
+    struct record_time time[RECORD_TIMES];
+    int n_times;
+    char base_params[256];               /* the default params it was held against, and their time at time[0]'s size */
+    double base_us;
+    double gain;                         /* share of the default's time that the winner saves, 0: it is the default */
+    double roof_pct;                     /* of what the measured roofs allow, at time[0]'s size */
+    char bound[8];                       /* that roof: "bytes" or "ops" */
 };
 
 /* `where` (a path) begins the error's line. */
 int record_parse(struct record *r, const char *text, size_t n, const char *where, struct q_err *e);
 /* One line with a newline at its end, owned by the caller; NULL when memory is short. */
 char *record_print(const struct record *r);
+/* Bytes and operations of a call; 0 where the record does not tell. */
+void record_cost(const struct record_cost *c, double rows, double past, double *bytes, double *ops);
 
 #endif

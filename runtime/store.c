@@ -78,6 +78,17 @@ int store_can_write(const struct store *s, struct q_err *e)
     return r ? q_fail(e, r, "%.900s (%s names another place)", why.text, xdg_variable(XDG_CACHE)) : Q_OK;
 }
 
+/* A record takes 2 KiB, a large set has a hundred. */
+enum { RECORDS_BYTES = 256 << 10 };
+
+int store_can_put(const struct store *s, struct q_err *e)
+{
+    struct q_err why;
+    if (s->tuned < 0) return q_fail(e, Q_EIO, "no place for records: set %s", xdg_variable(XDG_DATA));
+    int r = dir_probe(s->layers[s->tuned].dir, RECORDS_BYTES, &why);
+    return r ? q_fail(e, r, "%.900s (%s names another place)", why.text, s->layers[s->tuned].variable) : Q_OK;
+}
+
 /* --- paths ------------------------------------------------------------------------------------------------------------- */
 
 /* A card's key as a folder name: letters, digits, '-' and '.' stay, the rest is '_'. The record itself holds the key. */

@@ -30,6 +30,8 @@ void store_close(struct store *s);
 int store_cache(const struct store *s, const char **dir, struct q_err *e);
 /* Whether a set of kernels can be written to the cache: the line names the directory and the variable to set. */
 int store_can_write(const struct store *s, struct q_err *e);
+/* Whether winners can be written; the line names the directory and the variable to set. */
+int store_can_put(const struct store *s, struct q_err *e);
 
 /* What a record must answer. generator: the hash of this build's op. */
 struct store_key {

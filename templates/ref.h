@@ -27,11 +27,14 @@ void ref_case_close(struct ref_case *c);
 int ref_case_compare(const struct ref_case *want, const struct ref_case *got, struct q_err *e);
 /* Over the bytes of all OUT and INOUT buffers: equal for equal results. */
 unsigned long long ref_case_hash(const struct ref_case *c);
+/* Of all its buffers. */
+size_t ref_case_bytes(const struct ref_case *c);
 
 /* The sizes of one trial: rows in the step, spread over `seqs` sequences with at most `past` KV tokens each before the step.
- * parts: team size the candidate will run with (scratch is sized by it). */
+ * parts: team size the candidate will run with (scratch is sized by it). plain: what a usual step has and no more (no copies of states,
+ * no image rows, one matrix and no row list), so that its time is a usual step's. */
 struct ref_size {
-    int rows, seqs, past, parts;
+    int rows, seqs, past, parts, plain;
 };
 
 struct op_ref {

@@ -152,3 +152,10 @@ unsigned long long ref_case_hash(const struct ref_case *c)
         for (size_t j = 0; is_output(&c->buf[i]) && j < c->buf[i].bytes; j++) h = (h ^ c->buf[i].data[j]) * 0x100000001B3ull;
     return h;
 }
+
+size_t ref_case_bytes(const struct ref_case *c)
+{
+    size_t n = 0;
+    for (int i = 0; i < c->n; i++) n += c->buf[i].bytes;
+    return n;
+}

@@ -28,6 +28,7 @@ static void lengths(const struct ref_size *size, int seqs, i32 *first, i32 *rows
     }
 }
 
+/* n_embd 0: no row is an image's. */
 static void fill_rows(struct ref_case *c, struct step *s, const i32 *past, int n_embd, int vocab, unsigned long long *seed)
 {
     i32 *token = ints(c, "token", (size_t)s->n_rows), *pos = ints(c, "pos", 3 * (size_t)s->n_rows);
@@ -74,7 +75,7 @@ static int fill_pages(struct ref_case *c, struct step *s, const i32 *past, unsig
 
 /* Four slots a sequence: where it comes from, where it goes, a stop between two segments, a copy. Even sequences work in place,
  * every third one starts from nothing, odd ones with two rows or more have two segments. */
-static int fill_segments(struct ref_case *c, struct step *s, unsigned long long *seed)
+static int fill_segments(struct ref_case *c, struct step *s, int plain, unsigned long long *seed)
 {
     int slots = 4 * s->n_seqs + 1, n = 0;
     i32 *ids = ref_buf(c, "slot ids", REF_WORK, REF_I32, (size_t)slots, 0), *at = ints(c, "seq_segment", (size_t)s->n_seqs + 1);
@@ -90,7 +91,7 @@ static int fill_segments(struct ref_case *c, struct step *s, unsigned long long 
         const i32 *slot = ids + 4 * q;
         i32 row = s->seq_row[q], rows = s->seq_rows[q], first = q % 2 && rows > 1 ? 1 + (i32)(ref_next(seed) % (unsigned)(rows - 1)) : rows;
         at[q] = n;
-        g[n++] = (struct segment){row, first, q % 3 == 2 ? -1 : slot[0], q % 2 ? slot[1] : slot[0], q % 4 < 2 ? slot[3] : -1};
+        g[n++] = (struct segment){row, first, q % 3 == 2 ? -1 : slot[0], q % 2 ? slot[1] : slot[0], q % 4 < 2 && !plain ? slot[3] : -1};
         if (first < rows) g[n++] = (struct segment){row + first, rows - first, slot[1], q % 4 == 3 ? slot[2] : slot[1], -1};
     }
     at[s->n_seqs] = n;
@@ -123,9 +124,9 @@ struct step *ref_step(struct ref_case *c, const struct ref_size *size, int n_emb
     s->n_seqs = seqs;
     s->seq_row = first;
     s->seq_rows = rows;
-    fill_rows(c, s, past, n_embd, vocab, seed);
+    fill_rows(c, s, past, size->plain ? 0 : n_embd, vocab, seed);
     *pages = fill_pages(c, s, past, seed);
-    *slots = fill_segments(c, s, seed);
+    *slots = fill_segments(c, s, size->plain, seed);
     fill_out(c, s, seed);
     return s;
 }

@@ -79,7 +79,7 @@ static int matmul_make(struct ref_case *c, void *args, const struct q_shape *s, 
     struct matmul_args *a = args;
     struct weights w = weights_of(s);
     if (!w.format || !w.layout || !w.layout->fits(w.format, w.n, w.k)) return -1;
-    int offset = (int)(ref_next(&seed) & 1), listed = (int)(ref_next(&seed) & 1), x_rows = size->rows + (listed ? 3 : 0);
+    int offset = (int)(ref_next(&seed) & 1) && !size->plain, listed = (int)(ref_next(&seed) & 1) && !size->plain, x_rows = size->rows + (listed ? 3 : 0);
     memset(a, 0, sizeof *a);
     i32 *rows = ref_buf(c, "n_rows", REF_IN, REF_I32, 1, 0);
     *rows = size->rows;

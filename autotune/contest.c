@@ -1,0 +1,267 @@
+#include "contest.h"
+#include "race.h"
+#include "runtime/shape.h"
+#include "sizes.h"
+#include "space.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct candidate {
+    struct gen_kernel k;           /* owned texts */
+    struct build_task task;
+    char path[Q_PATH];
+    int usable;                    /* built, unlike those before it, and found right */
+};
+
+struct contest {
+    const struct contest_env *env;
+    const struct q_problem *p;
+    struct store_key key;
+    char generator[65];
+    struct space space;
+    struct sizes sizes;
+    struct candidate *c;           /* owned: [RACE_MOST] */
+    struct racer *r;               /* owned: [RACE_MOST], as c */
+    int n;
+    struct race race;
+    struct outcome *out;
+};
+
+static void fail_candidate(struct contest *t, int i, const char *why)
+{
+    struct outcome *o = t->out;
+    t->c[i].usable = 0;
+    if (!o->failed++) snprintf(o->first_failure, sizeof o->first_failure, "%.150s: %.350s", t->c[i].k.name, why);
+}
+
+/* --- candidates -------------------------------------------------------------------------------------------------------- */
+
+static int known(const struct contest *t, const char *params)
+{
+    for (int i = 0; i < t->n; i++)
+        if (!strcmp(t->c[i].k.params, params)) return 1;
+    return 0;
+}
+
+/* One more candidate; those of a class that the numerics do not admit are left out. */
+static int add(struct contest *t, const char *params, struct q_err *e)
+{
+    struct candidate *c = &t->c[t->n];
+    if (t->n == RACE_MOST || (params && known(t, params))) return Q_OK;
+    memset(c, 0, sizeof *c);
+    int rc = target_emit(t->env->t, t->env->g, t->p, params, &c->k, e);
+    if (rc) return rc;
+    if (!target_admits(t->env->t, c->k.numerics)) {
+        gen_kernel_free(&c->k);
+        return Q_OK;
+    }
+    c->usable = 1;
+    c->task = (struct build_task){ .kernel = c->k.name, .unit = c->k.unit, .flags = c->k.cflags };
+    build_name(&c->task, t->env->build->cc);
+    t->n++;
+    return Q_OK;
+}
+
+static unsigned long long seed_of(const struct q_problem *p)
+{
+    unsigned long long h = 0xCBF29CE484222325ull;
+    for (const char *s = p->op; *s; s++) h = (h ^ (unsigned char)*s) * 0x100000001B3ull;
+    for (const char *s = p->shape; *s; s++) h = (h ^ (unsigned char)*s) * 0x100000001B3ull;
+    return h;
+}
+
+static int pick(struct contest *t, const char (*seeds)[256], int n_seeds, int most, struct q_err *e)
+{
+    int index[RACE_MOST], rc = add(t, NULL, e);
+    if (rc) return rc;
+    if (!t->n) return q_fail(e, Q_EUNSUP, "%s %s: the default params are not of an admitted class", t->p->op, t->p->shape);
+    if (most > RACE_MOST) most = RACE_MOST;
+    int n = space_pick(&t->space, t->c[0].k.params, seeds, n_seeds, most, seed_of(t->p), index);
+    for (int i = 0; i < n && !rc; i++) rc = add(t, t->space.params[index[i]], e);
+    return rc;
+}
+
+/* --- building and checking, of candidates from `from` on ------------------------------------------------------------------ */
+
+static int build(struct contest *t, int from, struct q_err *e)
+{
+    struct build_task task[RACE_MOST];
+    int of[RACE_MOST], n = 0, rc = Q_OK;
+    struct store *s = t->env->build->store;
+    for (int i = from; i < t->n; i++) {
+        struct build_task *own = &t->c[i].task;
+        if (!store_object(s, own->object.name, t->c[i].path, NULL)) {
+            if ((rc = sha_file(own->object.content, t->c[i].path, &own->object.size, e))) return rc;
+            continue;
+        }
+        of[n] = i;
+        task[n++] = *own;
+    }
+    if (n && (rc = build_all(t->env->build, task, n, e))) return rc;
+    for (int j = 0; j < n; j++) {
+        struct candidate *c = &t->c[of[j]];
+        c->task = task[j];
+        if (task[j].rc) fail_candidate(t, of[j], task[j].why);
+        else if (store_object(s, task[j].object.name, c->path, e)) return Q_EIO;
+    }
+    return Q_OK;
+}
+
+/* Params that give the same object as others before them are the same candidate. */
+static int is_double(const struct contest *t, int i)
+{
+    for (int j = 0; j < i; j++)
+        if (t->c[j].usable && !strcmp(t->c[j].task.object.content, t->c[i].task.object.content)) return 1;
+    return 0;
+}
+
+static int check(struct contest *t, int from, struct q_err *e)
+{
+    const struct measurer *m = t->env->m;
+    for (int i = from; i < t->n; i++) {
+        struct candidate *c = &t->c[i];
+        char hash[17];
+        struct q_err why;
+        if (!c->usable) continue;
+        if (is_double(t, i)) {
+            c->usable = 0;
+            continue;
+        }
+        int rc = m->check(m->arg, t->env->slot, c->path, c->k.name, hash, &why);
+        if (rc && rc != Q_EINTERNAL) return q_fail(e, rc, "%s", why.text);
+        if (rc) fail_candidate(t, i, why.text);
+        else t->out->tried++;
+    }
+    if (t->c[0].usable) return Q_OK;
+    return q_fail(e, Q_EINTERNAL, "the default params fail: %.900s", t->out->first_failure);
+}
+
+static int prepare(struct contest *t, struct q_err *e)
+{
+    char ref[24];
+    const struct contest_env *env = t->env;
+    int rc = gen_ref(env->g, t->p->op, ref, e);
+    if (!rc) rc = sizes_of(&t->sizes, env->g, t->p->op, t->p->shape, e);
+    if (rc) return rc;
+    struct measure_problem p = { .ref = ref, .shape = t->p->shape, .n_time = t->sizes.n, .cold_bytes = t->sizes.cold ? env->cold_bytes : 0 };
+    memcpy(p.check, t->sizes.check, sizeof p.check);
+    memcpy(p.time, t->sizes.time, sizeof p.time);
+    t->race = (struct race){ .m = env->m, .slot = env->slot, .n_sizes = t->sizes.n, .budget_us = env->effort->budget_us };
+    memcpy(t->race.weight, t->sizes.weight, sizeof t->race.weight);
+    return env->m->problem(env->m->arg, env->slot, &p, e);
+}
+
+/* --- the race ---------------------------------------------------------------------------------------------------------- */
+
+/* Races the default, candidate `champion` and those from `from` on; *best is the winner's index. */
+static int race(struct contest *t, int champion, int from, int *best, struct q_err *e)
+{
+    int of[RACE_MOST], n = 0;
+    struct racer *r = calloc(RACE_MOST, sizeof *r);
+    if (!r) return q_fail(e, Q_EMEM, "no memory for a race");
+    for (int i = 0; i < t->n; i++) {
+        if (!t->c[i].usable || (i && i != champion && i < from)) continue;
+        r[n] = (struct racer){ .object = t->c[i].path, .kernel = t->c[i].k.name, .canonical = !strcmp(t->c[i].k.numerics, "canonical") };
+        of[n++] = i;
+    }
+    int won, rc = race_run(&t->race, r, n, &won, e);
+    for (int j = 0; j < n; j++) {
+        t->r[of[j]] = r[j];
+        if (r[j].bad) fail_candidate(t, of[j], r[j].why);
+    }
+    *best = rc ? 0 : of[won];
+    free(r);
+    return rc;
+}
+
+/* The winner's neighbours, where it is worth it: a winner that reaches its roof has none that matter. */
+static int try_steps(struct contest *t, int *best, struct q_err *e)
+{
+    int index[RACE_MOST], from = t->n, rc = Q_OK;
+    int n = space_steps(&t->space, space_find(&t->space, t->c[*best].k.params), index, 12);
+    for (int i = 0; i < n && !rc; i++) rc = add(t, t->space.params[index[i]], e);
+    if (rc || t->n == from) return rc;
+    if ((rc = build(t, from, e)) || (rc = check(t, from, e))) return rc;
+    return race(t, *best, from, best, e);
+}
+
+/* --- the record -------------------------------------------------------------------------------------------------------- */
+
+static void fill_times(struct record *r, const struct contest *t, const struct racer *racer)
+{
+    r->n_times = t->sizes.n;
+    for (int i = 0; i < t->sizes.n; i++)
+        r->time[i] = (struct record_time){ t->sizes.time[i].rows, t->sizes.time[i].past, racer->n[i], race_median(racer->us[i], racer->n[i]),
+                                           race_mad(racer->us[i], racer->n[i]) };
+}
+
+static void fill_roof(struct record *r, const struct contest *t)
+{
+    const struct contest_env *env = t->env;
+    const struct measure_size *z = &t->sizes.time[0];
+    struct q_shape s;
+    double bytes, ops;
+    if (gen_cost(env->g, t->p->op, t->p->shape, z->rows, z->past, &bytes, &ops, NULL) || !(r->time[0].median_us > 0)) return;
+    int int8 = !shape_parse(&s, t->p->shape, NULL) && shape_is(&s, "act", "q8");
+    double by_bytes = bytes / env->read_rate * 1e6, by_ops = ops / (int8 ? env->int8_rate : env->f32_rate) * 1e6;
+    strcpy(r->bound, by_bytes > by_ops ? "bytes" : "ops");
+    r->roof_pct = 100 * fmax(by_bytes, by_ops) / r->time[0].median_us;
+}
+
+static void fill_record(struct record *r, const struct contest *t, int i)
+{
+    const struct candidate *c = &t->c[i];
+    target_record(r, t->env->g, &t->key, t->p, &c->k);
+    strcpy(r->origin, "tuned");
+    r->objects[0] = c->task.object;
+    r->n_objects = 1;
+    snprintf(r->effort, sizeof r->effort, "%s", t->env->effort->name);
+    fill_times(r, t, &t->r[i]);
+    snprintf(r->base_params, sizeof r->base_params, "%s", t->c[0].k.params);
+    r->base_us = race_median(t->r[0].us[0], t->r[0].n[0]);
+    fill_roof(r, t);
+}
+
+static int conclude(struct contest *t, int best, struct q_err *e)
+{
+    struct duel d = { 0 };
+    int rc = best ? race_duel(&t->race, &t->r[0], &t->r[best], &d, e) : Q_OK;
+    if (rc) return rc;
+    if (!d.accepted) best = 0;
+    fill_record(&t->out->record, t, best);
+    fill_record(&t->out->base, t, 0);
+    if (best) t->out->record.gain = d.gain;
+    return Q_OK;
+}
+
+static int run(struct contest *t, const char (*seeds)[256], int n_seeds, int most, int steps, struct q_err *e)
+{
+    int best = 0, rc = pick(t, seeds, n_seeds, most, e);
+    if (!rc) rc = build(t, 0, e);
+    if (!rc) rc = prepare(t, e);
+    if (!rc) rc = check(t, 0, e);
+    if (!rc) rc = race(t, 0, 0, &best, e);
+    if (!rc && steps) rc = try_steps(t, &best, e);
+    return rc ? rc : conclude(t, best, e);
+}
+
+int contest_run(const struct contest_env *env, const struct q_problem *p, const char (*seeds)[256], int n_seeds, int most, int steps,
+                struct outcome *out, struct q_err *e)
+{
+    struct contest t = { .env = env, .p = p, .out = out };
+    memset(out, 0, sizeof *out);
+    t.c = calloc(RACE_MOST, sizeof *t.c);
+    t.r = calloc(RACE_MOST, sizeof *t.r);
+    int rc = t.c && t.r ? target_key(env->t, env->g, p, t.generator, &t.key, e) : q_fail(e, Q_EMEM, "no memory for candidates");
+    if (!rc) rc = space_open(&t.space, env->g, p->op, p->shape, env->t->card.key, q_numerics_name(env->t->numerics), e);
+    out->total = t.space.total;
+    out->legal = t.space.n;
+    if (!rc) rc = run(&t, seeds, n_seeds, most, steps, e);
+    for (int i = 0; i < t.n; i++) gen_kernel_free(&t.c[i].k);
+    space_close(&t.space);
+    free(t.c);
+    free(t.r);
+    return rc;
+}

@@ -1,0 +1,43 @@
+/* One problem from its space to its winner: candidates picked, built, told apart by their objects, checked against ref.c, raced, the
+ * winner's neighbours tried, a duel with the default params. The measurer and the store do the work; nothing is written here
+ * but objects. */
+#ifndef Q_CONTEST_H
+#define Q_CONTEST_H
+
+#include "build.h"
+#include "measure.h"
+#include "target.h"
+
+/* How much is tried. */
+struct effort {
+    char name[12];            /* "quick", "normal" */
+    int first, later;         /* candidates of an op's first shape, and of shapes for which winners of others are known */
+    int layout;               /* candidates of a product under each layout, when layouts are compared */
+    int steps;                /* whether the winner's neighbours are tried */
+    double budget_us;         /* of measuring, a problem */
+};
+
+struct contest_env {
+    const struct target *t;
+    struct gen *g;
+    const struct build_opts *build;
+    const struct measurer *m;
+    const struct effort *effort;
+    double read_rate, int8_rate, f32_rate;   /* measured roofs: bytes, operations a second */
+    long cold_bytes;
+    int slot;                 /* of the measurer; holds the problem when a contest is over */
+};
+
+struct outcome {
+    struct record record;     /* the winner, with its evidence */
+    struct record base;       /* the default params */
+    int total, legal, tried, failed;
+    char first_failure[512];  /* one line, "" if none failed */
+};
+
+/* seeds: params that won for other shapes of the op. most: candidates beside neighbours. Q_EINTERNAL and Q_EUNSUP: this problem cannot
+ * be tuned (its default fails, say), the line says why; other errors end the tune. */
+int contest_run(const struct contest_env *env, const struct q_problem *p, const char (*seeds)[256], int n_seeds, int most, int steps,
+                struct outcome *out, struct q_err *e);
+
+#endif

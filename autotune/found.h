@@ -1,0 +1,23 @@
+/* What a tune has found so far: one entry a problem. Shared by tune.c (which fills it) and gate.c (which judges it). */
+#ifndef Q_FOUND_H
+#define Q_FOUND_H
+
+#include "runtime/kset.h"
+#include "runtime/record.h"
+
+struct found {
+    struct q_problem problem;
+    struct record record;      /* the answer; origin "" where there is none: default params, from the store */
+    struct record base;        /* default params, built too; origin "" if the answer was recorded earlier */
+    int fresh;                 /* measured in this run, to be written */
+};
+
+struct found_list {
+    struct found *f;           /* owned */
+    int n, cap;
+};
+
+/* A new entry at the end, NULL when memory is short; pointers to older ones are void afterwards. */
+struct found *found_add(struct found_list *l, const struct q_problem *p);
+
+#endif

@@ -1,0 +1,21 @@
+/* Which layout a weight gets: products with few and with many rows under each, timed turn by turn, since one layout serves both. */
+#ifndef Q_LAYOUTS_H
+#define Q_LAYOUTS_H
+
+#include "contest.h"
+
+enum { LAYOUTS = 4 };
+
+struct layouts {
+    char name[LAYOUTS][24];   /* in: name[0] is the default */
+    int n;
+    double us[LAYOUTS];       /* out: of a request that reads 512 tokens in one step and answers 128 one by one */
+    int best;                 /* 0 unless another is better by more than a tie */
+    double gain;
+};
+
+/* type, n, k: of the weight. Each layout is represented by the best of env->effort->layout candidates of matvec and of matmul.
+ * Errors as contest_run's. */
+int layouts_race(const struct contest_env *env, const char *type, long n, long k, struct layouts *l, struct q_err *e);
+
+#endif

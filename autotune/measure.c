@@ -1,0 +1,238 @@
+#define _GNU_SOURCE
+#include "measure.h"
+#include "child.h"
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ANSWER = 16 * 1024, PROBLEM_S = 300, CANDIDATE_S = 20 };
+
+struct measure {
+    char program[4096];
+    int threads, signal_fd;
+    struct child child;
+    int running, to;            /* to: write end of the child's stdin */
+    char answer[ANSWER];
+    char *problem[MEASURE_SLOTS];   /* owned: the requests that a new child gets first, NULL for empty slots */
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* --- the child --------------------------------------------------------------------------------------------------------- */
+
+static int start(struct measure *m, struct q_err *e)
+{
+    char threads[16], *argv[] = { m->program, "--measure", threads, NULL };
+    snprintf(threads, sizeof threads, "%d", m->threads);
+    int rc = child_start_talk(&m->child, argv, &m->to, e);
+    m->running = !rc;
+    return rc;
+}
+
+/* Its exit status; whatever it did is over. */
+static int stop(struct measure *m)
+{
+    int status = -1;
+    if (!m->running) return status;
+    child_kill(&m->child);
+    close(m->to);
+    child_end(&m->child, &status, NULL);
+    m->running = 0;
+    return status;
+}
+
+static int send_line(struct measure *m, const char *text)
+{
+    size_t n = strlen(text);
+    while (n) {
+        ssize_t k = write(m->to, text, n);
+        if (k < 0 && errno == EINTR) continue;
+        if (k <= 0) return -1;
+        text += k;
+        n -= (size_t)k;
+    }
+    return write(m->to, "\n", 1) == 1 ? 0 : -1;
+}
+
+enum wait { CAME, ENDED, LATE, INTERRUPTED };
+
+/* One line of answer. */
+static enum wait read_line(struct measure *m, double deadline)
+{
+    size_t n = 0;
+    for (;;) {
+        struct pollfd fds[2] = { { m->child.fd, POLLIN, 0 }, { m->signal_fd, POLLIN, 0 } };
+        double left = deadline - now();
+        if (left <= 0) return LATE;
+        int k = poll(fds, 2, left > 1 ? 1000 : (int)(left * 1000) + 1);
+        if (k > 0 && fds[1].revents & POLLIN) return INTERRUPTED;
+        if (k <= 0 || !fds[0].revents) continue;
+        ssize_t got = read(m->child.fd, m->answer + n, ANSWER - 1 - n);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0 || (n += (size_t)got) == ANSWER - 1) return ENDED;
+        m->answer[n] = 0;
+        if (m->answer[n - 1] == '\n') return CAME;
+    }
+}
+
+/* After a crash the next child stands where this one stood. */
+static int restart(struct measure *m, struct q_err *e)
+{
+    int rc = start(m, e);
+    for (int i = 0; i < MEASURE_SLOTS && !rc; i++)
+        if (m->problem[i] && (send_line(m, m->problem[i]) || read_line(m, now() + PROBLEM_S) != CAME))
+            rc = q_fail(e, Q_EIO, "the measuring child does not start again");
+    return rc;
+}
+
+static int died(struct measure *m, enum wait w, int deadline_s, struct q_err *e)
+{
+    struct q_err why;
+    int status = stop(m), rc;
+    if (w == INTERRUPTED) return q_fail(e, Q_EIO, "interrupted");
+    if ((rc = restart(m, &why))) return q_fail(e, rc, "%s", why.text);
+    if (w == LATE) return q_fail(e, Q_EINTERNAL, "did not end within %d s", deadline_s);
+    if (status > 128) return q_fail(e, Q_EINTERNAL, "ended the measuring child by signal %d (%s)", status - 128, strsignal(status - 128));
+    return q_fail(e, Q_EINTERNAL, "ended the measuring child with status %d", status);
+}
+
+/* Sends a request; *answer is the caller's to delete, NULL on failure. */
+static int ask(struct measure *m, const char *text, int deadline_s, cJSON **answer, struct q_err *e)
+{
+    *answer = NULL;
+    int rc = m->running ? Q_OK : restart(m, e);
+    if (rc) return rc;
+    enum wait w = send_line(m, text) ? ENDED : read_line(m, now() + deadline_s);
+    if (w != CAME) return died(m, w, deadline_s, e);
+    *answer = cJSON_Parse(m->answer);
+    if (cJSON_IsTrue(cJSON_GetObjectItem(*answer, "ok"))) return Q_OK;
+    const char *why = cJSON_GetStringValue(cJSON_GetObjectItem(*answer, "why"));
+    q_fail(e, Q_EINTERNAL, "%s", why ? why : "the measuring child's answer is not understood");
+    cJSON_Delete(*answer);
+    *answer = NULL;
+    return Q_EINTERNAL;
+}
+
+static int ask_json(struct measure *m, cJSON *q, int deadline_s, cJSON **answer, struct q_err *e)
+{
+    char *text = cJSON_PrintUnformatted(q);
+    cJSON_Delete(q);
+    if (!text) return q_fail(e, Q_EMEM, "no memory for a request");
+    int rc = ask(m, text, deadline_s, answer, e);
+    cJSON_free(text);
+    return rc;
+}
+
+/* --- the table --------------------------------------------------------------------------------------------------------- */
+
+static void add_size(cJSON *list, const struct measure_size *s)
+{
+    cJSON_AddItemToArray(list, cJSON_CreateIntArray((const int[]){ s->rows, s->seqs, s->past }, 3));
+}
+
+static int set_problem(void *arg, int slot, const struct measure_problem *p, struct q_err *e)
+{
+    struct measure *m = arg;
+    cJSON *q = cJSON_CreateObject(), *answer;
+    cJSON_AddStringToObject(q, "do", "problem");
+    cJSON_AddNumberToObject(q, "slot", slot);
+    cJSON_AddStringToObject(q, "ref", p->ref);
+    cJSON_AddStringToObject(q, "shape", p->shape);
+    cJSON *check = cJSON_AddArrayToObject(q, "check"), *time = cJSON_AddArrayToObject(q, "time");
+    for (int i = 0; i < 2; i++) add_size(check, &p->check[i]);
+    for (int i = 0; i < p->n_time; i++) add_size(time, &p->time[i]);
+    cJSON_AddNumberToObject(q, "cold", (double)p->cold_bytes);
+    char *text = cJSON_PrintUnformatted(q);
+    cJSON_Delete(q);
+    if (!text) return q_fail(e, Q_EMEM, "no memory for a request");
+    free(m->problem[slot]);
+    m->problem[slot] = NULL;
+    int rc = ask(m, text, PROBLEM_S, &answer, e);
+    if (rc) cJSON_free(text);
+    else m->problem[slot] = text;
+    cJSON_Delete(answer);
+    return rc;
+}
+
+static cJSON *candidate(const char *what, int slot, const char *object, const char *kernel)
+{
+    cJSON *q = cJSON_CreateObject();
+    cJSON_AddStringToObject(q, "do", what);
+    cJSON_AddNumberToObject(q, "slot", slot);
+    cJSON_AddStringToObject(q, "object", object);
+    cJSON_AddStringToObject(q, "kernel", kernel);
+    return q;
+}
+
+static int check(void *arg, int slot, const char *object, const char *kernel, char hash[17], struct q_err *e)
+{
+    cJSON *answer;
+    int rc = ask_json(arg, candidate("check", slot, object, kernel), CANDIDATE_S, &answer, e);
+    const char *hex = rc ? NULL : cJSON_GetStringValue(cJSON_GetObjectItem(answer, "hash"));
+    snprintf(hash, 17, "%s", hex ? hex : "");
+    cJSON_Delete(answer);
+    return rc;
+}
+
+static int time_candidate(void *arg, int slot, const char *object, const char *kernel, int size, int n, double *us, struct q_err *e)
+{
+    cJSON *q = candidate("time", slot, object, kernel), *answer;
+    cJSON_AddNumberToObject(q, "size", size);
+    cJSON_AddNumberToObject(q, "n", n);
+    int rc = ask_json(arg, q, CANDIDATE_S, &answer, e);
+    const cJSON *list = rc ? NULL : cJSON_GetObjectItem(answer, "us");
+    if (!rc && cJSON_GetArraySize(list) != n) rc = q_fail(e, Q_EINTERNAL, "fewer samples than asked for");
+    for (int i = 0; i < n && !rc; i++) us[i] = cJSON_GetNumberValue(cJSON_GetArrayItem(list, i));
+    cJSON_Delete(answer);
+    return rc;
+}
+
+static int drop(void *arg, int slot, int all, struct q_err *e)
+{
+    struct measure *m = arg;
+    cJSON *q = cJSON_CreateObject(), *answer;
+    cJSON_AddStringToObject(q, "do", "drop");
+    cJSON_AddNumberToObject(q, "slot", slot);
+    cJSON_AddBoolToObject(q, "all", all);
+    if (all) {
+        free(m->problem[slot]);
+        m->problem[slot] = NULL;
+    }
+    int rc = ask_json(m, q, CANDIDATE_S, &answer, e);
+    cJSON_Delete(answer);
+    return rc;
+}
+
+int measure_open(struct measure **out, const char *program, int threads, int signal_fd, struct q_err *e)
+{
+    struct measure *m = calloc(1, sizeof *m);
+    *out = NULL;
+    if (!m) return q_fail(e, Q_EMEM, "no memory for a measuring child");
+    snprintf(m->program, sizeof m->program, "%s", program);
+    m->threads = threads;
+    m->signal_fd = signal_fd;
+    int rc = start(m, e);
+    if (rc) free(m);
+    else *out = m;
+    return rc;
+}
+
+void measure_close(struct measure *m)
+{
+    if (!m) return;
+    stop(m);
+    for (int i = 0; i < MEASURE_SLOTS; i++) free(m->problem[i]);
+    free(m);
+}
+
+struct measurer measure_table(struct measure *m) { return (struct measurer){ m, set_problem, check, time_candidate, drop }; }

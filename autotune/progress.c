@@ -1,0 +1,58 @@
+#include "progress.h"
+#include "runtime/shape.h"
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+double progress_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+void progress_line(const struct progress *p, const char *fmt, ...)
+{
+    va_list ap;
+    fputs("quarry-tune: ", p->f);
+    va_start(ap, fmt);
+    vfprintf(p->f, fmt, ap);
+    va_end(ap);
+    fputc('\n', p->f);
+    fflush(p->f);
+}
+
+void progress_difference(char *dst, size_t cap, const char *params, const char *base)
+{
+    struct q_shape a, b;
+    size_t n = 0;
+    if (shape_parse(&a, params, NULL) || shape_parse(&b, base, NULL)) a.n = 0;
+    dst[0] = 0;
+    for (int i = 0; i < a.n; i++) {
+        if (shape_is(&b, a.pair[i].name, a.pair[i].value)) continue;
+        n += (size_t)snprintf(dst + n, cap - n, "%s%s=%s", n ? "," : "", a.pair[i].name, a.pair[i].value);
+        if (n >= cap) return;
+    }
+    if (!n) snprintf(dst, cap, "default params");
+}
+
+/* Time to go, as the mean of what was done promises. */
+static void eta(char *dst, size_t cap, const struct progress *p)
+{
+    double left = p->done ? (progress_now() - p->start) / p->done * (p->n - p->done) : 0;
+    if (p->done >= p->n) dst[0] = 0;
+    else snprintf(dst, cap, ", %.0f s to go", left);
+}
+
+void progress_outcome(struct progress *p, const struct q_problem *problem, const struct outcome *o)
+{
+    const struct record *r = &o->record;
+    char difference[200], left[40];
+    p->done++;
+    eta(left, sizeof left, p);
+    progress_difference(difference, sizeof difference, r->params, r->base_params);
+    progress_line(p, "[%3d/%d] %s %s: %.1f us, %.0f %% of roof (%s), default %.1f us, gain %.1f %%: %s (%d of %d legal tried%s)%s", p->done, p->n,
+                  problem->op, problem->shape, r->time[0].median_us, r->roof_pct, r->bound, r->base_us, 100 * r->gain, difference, o->tried,
+                  o->legal, o->failed ? ", some failed" : "", left);
+    if (o->failed) progress_line(p, "          %d failed, the first: %s", o->failed, o->first_failure);
+}

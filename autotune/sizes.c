@@ -1,0 +1,55 @@
+#include "sizes.h"
+#include <string.h>
+
+/* What a call may cost, in operations: of a timed one (int8 products are done four times as fast as others), and of ref.c's double
+ * loops. Weights beyond BIG_BYTES are held once only. */
+#define TIME_OPS 1.5e9
+#define TIME_INT8_OPS 6e9
+#define CHECK_OPS 1.5e8
+#define BIG_BYTES 6e8
+
+struct row {
+    const char *op;
+    struct sizes s;
+};
+
+/* The last row is for all ops that are not named: those that go over the rows of a step one by one. */
+static const struct row table[] = {
+    { "matvec", { { { 5, 2, 0 }, { 1, 1, 0 } }, { { 1, 1, 0 }, { 4, 1, 0 }, { 8, 1, 0 } }, { 0.8, 0.1, 0.1 }, 3, 1 } },
+    { "matmul", { { { 37, 2, 0 }, { 9, 1, 0 } }, { { 512, 1, 0 }, { 64, 1, 0 } }, { 0.85, 0.15 }, 2, 0 } },
+    { "attn_decode", { { { 7, 3, 70 }, { 1, 1, 300 } }, { { 1, 1, 1024 }, { 1, 1, 16384 } }, { 0.5, 0.5 }, 2, 1 } },
+    { "attn_prefill", { { { 40, 3, 300 }, { 65, 1, 0 } }, { { 512, 1, 0 }, { 512, 1, 2048 } }, { 0.5, 0.5 }, 2, 0 } },
+    { "gdn_step", { { { 7, 3, 0 }, { 1, 1, 0 } }, { { 1, 1, 0 } }, { 1 }, 1, 1 } },
+    { "gdn_chunk", { { { 70, 2, 0 }, { 33, 1, 0 } }, { { 512, 1, 0 }, { 64, 1, 0 } }, { 0.85, 0.15 }, 2, 0 } },
+    { "sample", { { { 5, 2, 0 }, { 1, 1, 0 } }, { { 1, 1, 0 } }, { 1 }, 1, 0 } },
+    { "topk", { { { 5, 2, 0 }, { 1, 1, 0 } }, { { 1, 1, 0 } }, { 1 }, 1, 0 } },
+    { NULL, { { { 9, 2, 0 }, { 1, 1, 0 } }, { { 512, 1, 0 }, { 1, 1, 0 } }, { 0.5, 0.5 }, 2, 0 } },
+};
+
+/* Halves the rows until the call costs at most `ops`, not below `least`. */
+static int cut(struct measure_size *z, struct gen *g, const char *op, const char *shape, double most, int least, struct q_err *e)
+{
+    double bytes, ops;
+    for (;;) {
+        int rc = gen_cost(g, op, shape, z->rows, z->past, &bytes, &ops, e);
+        if (rc || ops <= most || z->rows / 2 < least) return rc;
+        z->rows /= 2;
+        if (z->seqs > z->rows) z->seqs = z->rows;
+    }
+}
+
+int sizes_of(struct sizes *s, struct gen *g, const char *op, const char *shape, struct q_err *e)
+{
+    const struct row *r = table;
+    double bytes, ops;
+    while (r->op && strcmp(r->op, op)) r++;
+    *s = r->s;
+    int rc = gen_cost(g, op, shape, 1, 0, &bytes, &ops, e);
+    if (!rc && bytes > BIG_BYTES) {
+        s->n = 1;
+        s->weight[0] = 1;
+    }
+    for (int i = 0; i < s->n && !rc; i++) rc = cut(&s->time[i], g, op, shape, strstr(shape, "act=q8") ? TIME_INT8_OPS : TIME_OPS, 32, e);
+    for (int i = 0; i < 2 && !rc; i++) rc = cut(&s->check[i], g, op, shape, CHECK_OPS, 2, e);
+    return rc;
+}

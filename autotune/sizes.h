@@ -1,0 +1,20 @@
+/* At which sizes an op is checked and timed: one table that stands for how models use it. One winner per op and shape answers all row
+ * counts in this version, so its times at several sizes are weighted. */
+#ifndef Q_SIZES_H
+#define Q_SIZES_H
+
+#include "gen/gen.h"
+#include "measure.h"
+
+struct sizes {
+    struct measure_size check[2];            /* ragged, small enough for ref.c's plain loops */
+    struct measure_size time[MEASURE_SIZES];
+    double weight[MEASURE_SIZES];            /* sum 1; of a size's time in relation to the default's */
+    int n;
+    int cold;                                /* weights, state or KV come from memory in a model, not from a cache */
+};
+
+/* Sizes are cut where a product is so large that a call would take long (the output head), never below 32 rows. */
+int sizes_of(struct sizes *s, struct gen *g, const char *op, const char *shape, struct q_err *e);
+
+#endif

@@ -1,0 +1,50 @@
+#include "trial.h"
+#include <string.h>
+
+int trial_make(struct trial_case *t, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size, unsigned long long seed,
+               struct q_err *e)
+{
+    memset(t, 0, sizeof *t);
+    if (ref->args_bytes > sizeof t->args) return q_fail(e, Q_EINTERNAL, "%s: its arguments have more than %zu bytes", ref->op, sizeof t->args);
+    t->c = ref_case_open();
+    if (!ref->make(t->c, t->args, s, size, seed)) return Q_OK;
+    trial_free(t);
+    return q_fail(e, Q_EINTERNAL, "%s: its ref makes no case of this shape", ref->op);
+}
+
+void trial_free(struct trial_case *t)
+{
+    ref_case_close(t->c);
+    t->c = NULL;
+}
+
+struct call {
+    trial_fn fn;
+    const void *args;
+};
+
+static void call_member(void *arg, struct team *member)
+{
+    const struct call *c = arg;
+    c->fn(c->args, member);
+}
+
+void trial_run(struct q_team *team, trial_fn fn, const void *args)
+{
+    struct call c = { fn, args };
+    team_start(team, call_member, &c);
+    team_finish(team);
+}
+
+int trial_check(struct q_team *team, trial_fn fn, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size,
+                unsigned long long seed, const struct ref_case *want, unsigned long long *hash, struct q_err *e)
+{
+    struct trial_case t;
+    int rc = trial_make(&t, ref, s, size, seed, e);
+    if (rc) return rc;
+    trial_run(team, fn, t.args);
+    rc = ref_case_compare(want, t.c, e);
+    if (!rc) *hash = ref_case_hash(t.c);
+    trial_free(&t);
+    return rc;
+}

@@ -1,0 +1,30 @@
+/* Trials: a kernel run on a case of its op's ref.c, on a team, and held against the truth. Shared by the tuner's measuring child
+ * (worker.c) and by tests/ops. Nothing here times or chooses. */
+#ifndef Q_TRIAL_H
+#define Q_TRIAL_H
+
+#include "runtime/team.h"
+#include "templates/ref.h"
+
+typedef void (*trial_fn)(const void *args, struct team *t);
+
+enum { TRIAL_ARG_BYTES = 512 };
+
+/* A case and the arguments that point into it. */
+struct trial_case {
+    struct ref_case *c;                          /* owned */
+    _Alignas(16) unsigned char args[TRIAL_ARG_BYTES];
+};
+
+/* Fresh: outputs are NaN, canaries around every buffer. size->parts: most members a team may have that runs on it. */
+int trial_make(struct trial_case *t, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size, unsigned long long seed,
+               struct q_err *e);
+void trial_free(struct trial_case *t);
+/* One call of the kernel by every member of the team. */
+void trial_run(struct q_team *team, trial_fn fn, const void *args);
+/* One call on a fresh case of that size and seed: canaries intact, inputs untouched, outputs within their tolerance of `want`.
+ * *hash: over the bytes of its outputs. */
+int trial_check(struct q_team *team, trial_fn fn, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size,
+                unsigned long long seed, const struct ref_case *want, unsigned long long *hash, struct q_err *e);
+
+#endif

@@ -1,0 +1,326 @@
+#include "tune.h"
+#include "found.h"
+#include "gate.h"
+#include "layouts.h"
+#include "progress.h"
+#include "runtime/kset_shapes.h"
+#include "runtime/roof.h"
+#include "space.h"
+#include <stdlib.h>
+#include <string.h>
+
+static const struct effort efforts[] = {
+    { "quick", 6, 3, 1, 0, 0.25e6 },
+    { "normal", 24, 12, 4, 1, 1.2e6 },
+};
+
+const struct effort *effort_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof efforts / sizeof *efforts; i++)
+        if (!strcmp(efforts[i].name, name)) return &efforts[i];
+    return NULL;
+}
+
+struct tuner {
+    const struct tune_opts *o;
+    struct contest_env env;
+    struct progress progress;
+    struct measure *measure;      /* owned, NULL until something must be measured */
+    struct measurer table;
+    struct found_list found;      /* owned */
+    int skipped, recorded;
+    struct q_err err;             /* of layouts, which are asked for by a callback */
+    char layout[24];
+};
+
+/* --- what is there already --------------------------------------------------------------------------------------------- */
+
+static int compiler_is(const struct tuner *t, const struct record *r)
+{
+    const struct cc *cc = t->o->cc;
+    return !r->n_objects || !cc->program[0] || !strcmp(r->objects[0].compiler, cc->version);
+}
+
+static int has_objects(const struct tuner *t, const struct record *r)
+{
+    char path[Q_PATH];
+    for (int i = 0; i < r->n_objects; i++)
+        if (store_object(t->o->build->store, r->objects[i].name, path, NULL)) return 0;
+    return 1;
+}
+
+/* A measured record that this tune could not better: Q_EMISS if there is none. */
+static int find_recorded(const struct tuner *t, const struct q_problem *p, struct record *r, struct q_err *e)
+{
+    char generator[65];
+    struct store_key k;
+    int layer = 0, rc = target_key(t->o->t, t->o->g, p, generator, &k, e);
+    while (!rc && !(rc = store_find(t->o->build->store, &k, &layer, r, e))) {
+        const struct effort *had = effort_find(r->effort);
+        if (!strcmp(r->origin, "tuned") && had >= t->env.effort && had && target_admits(t->o->t, r->numerics) && compiler_is(t, r)
+            && has_objects(t, r))
+            return Q_OK;
+    }
+    return rc;
+}
+
+/* --- measuring --------------------------------------------------------------------------------------------------------- */
+
+/* Roofs and the child, when the first problem needs them. */
+static int need_measurer(struct tuner *t, struct q_err *e)
+{
+    const struct tune_opts *o = t->o;
+    if (t->measure) return Q_OK;
+    int rc = store_can_put(o->build->store, e);
+    if (!rc) rc = store_can_write(o->build->store, e);
+    if (!rc && !o->cc->program[0]) rc = cc_find(o->cc, o->cc_given, e);
+    if (!rc) rc = roof_read_rate(o->t->card.threads, &t->env.read_rate, e);
+    if (!rc) rc = roof_op_rate(o->t->card.threads, o->t->card.isa, &t->env.int8_rate, &t->env.f32_rate, e);
+    if (!rc) rc = measure_open(&t->measure, o->program, o->t->card.threads, o->build->signal_fd, e);
+    if (rc) return rc;
+    t->table = measure_table(t->measure);
+    progress_line(&t->progress, "effort %s, %s; roofs: %.1f GB/s read, %.0f GOP/s int8, %.0f GFLOP/s fp32", t->env.effort->name, o->t->card.key,
+                  t->env.read_rate * 1e-9, t->env.int8_rate * 1e-9, t->env.f32_rate * 1e-9);
+    return Q_OK;
+}
+
+/* Whether an error is about one problem alone. */
+static int is_local(int rc) { return rc == Q_EINTERNAL || rc == Q_EUNSUP; }
+
+enum { MOST_SEEDS = 4 };
+
+/* The latest winners of the same op. */
+static int seeds_for(const struct tuner *t, const char *op, char (*seeds)[256])
+{
+    int n = 0;
+    for (int i = t->found.n - 1; i >= 0 && n < MOST_SEEDS; i--) {
+        const struct record *r = &t->found.f[i].record;
+        int seen = strcmp(r->op, op) != 0;
+        for (int j = 0; j < n; j++) seen |= !strcmp(seeds[j], r->params);
+        if (!seen) strcpy(seeds[n++], r->params);
+    }
+    return n;
+}
+
+static int tune_problem(struct tuner *t, const struct q_problem *p, struct q_err *e)
+{
+    char seeds[MOST_SEEDS][256];
+    struct outcome out;
+    struct q_err why;
+    const struct effort *ef = t->env.effort;
+    int n = seeds_for(t, p->op, seeds);
+    int rc = contest_run(&t->env, p, (const char (*)[256])seeds, n, n ? ef->later : ef->first, ef->steps, &out, &why);
+    if (rc && !is_local(rc)) return q_fail(e, rc, "%s", why.text);
+    struct found *f = found_add(&t->found, p);
+    if (!f) return q_fail(e, Q_EMEM, "no memory for results");
+    if (rc) {
+        t->skipped++;
+        t->progress.done++;
+        progress_line(&t->progress, "[%3d/%d] %s %s: keeps its default params: %s", t->progress.done, t->progress.n, p->op, p->shape, why.text);
+        return Q_OK;
+    }
+    f->record = out.record;
+    f->base = out.base;
+    f->fresh = 1;
+    progress_outcome(&t->progress, p, &out);
+    return Q_OK;
+}
+
+/* --- layouts ----------------------------------------------------------------------------------------------------------- */
+
+/* The record of a layout by its params text. */
+static int layout_record(struct tuner *t, const struct q_problem *p, const char *params, struct record *r, struct q_err *e)
+{
+    char generator[65];
+    struct store_key k;
+    struct gen_kernel gk;
+    int rc = target_key(t->o->t, t->o->g, p, generator, &k, e);
+    if (!rc) rc = target_emit(t->o->t, t->o->g, p, params, &gk, e);
+    if (rc) return rc;
+    target_record(r, t->o->g, &k, p, &gk);
+    strcpy(r->origin, "tuned");
+    snprintf(r->effort, sizeof r->effort, "%s", t->env.effort->name);
+    gen_kernel_free(&gk);
+    return Q_OK;
+}
+
+/* The default layout unless another is better by more than a tie. */
+static int race_layouts(struct tuner *t, const struct q_problem *p, const char *type, long n, long k, struct found *f, struct q_err *e)
+{
+    struct layouts l = { .n = 0 };
+    struct space s;
+    int rc = layout_record(t, p, NULL, &f->base, e);
+    if (!rc) rc = space_open(&s, t->o->g, p->op, p->shape, t->o->t->card.key, q_numerics_name(t->o->t->numerics), e);
+    if (rc) return rc;
+    f->record = f->base;
+    snprintf(l.name[l.n++], sizeof l.name[0], "%s", f->base.layout);
+    for (int i = 0; i < s.n && l.n < LAYOUTS; i++)
+        if (strcmp(s.params[i], f->base.params)) snprintf(l.name[l.n++], sizeof l.name[0], "%s", s.params[i] + strlen("layout="));
+    space_close(&s);
+    if (l.n > 1) rc = layouts_race(&t->env, type, n, k, &l, e);
+    if (!rc && l.best) {
+        char params[40];
+        snprintf(params, sizeof params, "layout=%s", l.name[l.best]);
+        rc = layout_record(t, p, params, &f->record, e);
+    }
+    strcpy(f->record.base_params, f->base.params);
+    f->record.base_us = l.us[0];
+    f->record.gain = l.best ? l.gain : 0;
+    f->base.origin[0] = 0;      /* not a matter of numerics: the gate compares sets of one layout */
+    return rc;
+}
+
+static int choose_layout(struct tuner *t, const struct q_problem *p, const char *type, long n, long k, struct q_err *e)
+{
+    struct found f = { .problem = *p };
+    struct q_err why = { 0 };
+    int rc = find_recorded(t, p, &f.record, e);
+    if (!rc) t->recorded++;
+    else if (rc != Q_EMISS || (rc = need_measurer(t, e))) return rc;
+    else {
+        rc = race_layouts(t, p, type, n, k, &f, &why);
+        if (rc && (!is_local(rc) || !f.record.layout[0])) return q_fail(e, rc, "%s", why.text);
+        f.fresh = 1;
+        progress_line(&t->progress, "layout of %s: %s (default %s, gain %.1f %%)%s%s", p->shape, f.record.layout, f.record.base_params,
+                      100 * f.record.gain, rc ? ": not measured: " : "", rc ? why.text : "");
+    }
+    struct found *kept = found_add(&t->found, p);
+    if (!kept) return q_fail(e, Q_EMEM, "no memory for results");
+    *kept = f;
+    strcpy(t->layout, f.record.layout);
+    return Q_OK;
+}
+
+/* For kset_problems. */
+static const char *layout_of(void *arg, const char *type, long n, long k)
+{
+    struct tuner *t = arg;
+    struct q_problem p = { .op = "layout" };
+    shape_layout(p.shape, sizeof p.shape, type, n, k);
+    return choose_layout(t, &p, type, n, k, &t->err) ? NULL : t->layout;
+}
+
+/* --- problems ---------------------------------------------------------------------------------------------------------- */
+
+static int is_layout(const struct q_problem *p) { return !strcmp(p->op, "layout"); }
+
+/* Enters what is recorded, and moves what must be measured to the front of the list: *n of them. */
+static int sort_out(struct tuner *t, struct q_problem_list *l, int *n, struct q_err *e)
+{
+    *n = 0;
+    for (int i = 0; i < l->n; i++) {
+        struct record r;
+        if (is_layout(&l->p[i])) continue;
+        int rc = find_recorded(t, &l->p[i], &r, e);
+        if (rc && rc != Q_EMISS) return rc;
+        if (rc) {
+            l->p[(*n)++] = l->p[i];
+            continue;
+        }
+        struct found *f = found_add(&t->found, &l->p[i]);
+        if (!f) return q_fail(e, Q_EMEM, "no memory for results");
+        f->record = r;
+        t->recorded++;
+    }
+    return Q_OK;
+}
+
+static int tune_problems(struct tuner *t, struct q_problem_list *l, struct q_err *e)
+{
+    int n, rc = sort_out(t, l, &n, e);
+    if (rc || !n) return rc;
+    if ((rc = need_measurer(t, e))) return rc;
+    t->progress.n = n;
+    t->progress.start = progress_now();
+    for (int i = 0; i < n && !rc; i++) rc = tune_problem(t, &l->p[i], e);
+    return rc;
+}
+
+/* --- the end ----------------------------------------------------------------------------------------------------------- */
+
+static int fresh(const struct tuner *t)
+{
+    int n = 0;
+    for (int i = 0; i < t->found.n; i++) n += t->found.f[i].fresh;
+    return n;
+}
+
+static int pass_gate(struct tuner *t, char *summary, size_t cap, struct q_err *e)
+{
+    const struct tune_opts *o = t->o;
+    char dir[Q_PATH];
+    snprintf(dir, sizeof dir, "%s", o->program);
+    char *slash = strrchr(dir, '/');
+    if (slash) *slash = 0;
+    struct gate_opts g = { .t = o->t, .model = o->model, .preset = o->preset, .type = o->type, .tunes = o->tunes, .program_dir = dir,
+                           .store = o->build->store, .signal_fd = o->build->signal_fd, .progress = &t->progress };
+    progress_line(&t->progress, "gate: the set against numerics reference");
+    return gate_run(&g, &t->found, summary, cap, e);
+}
+
+static int write_records(struct tuner *t, struct q_err *e)
+{
+    int rc = Q_OK;
+    for (int i = 0; i < t->found.n && !rc; i++)
+        if (t->found.f[i].fresh) rc = store_put(t->o->build->store, &t->found.f[i].record, e);
+    return rc;
+}
+
+static void summarise(const struct tuner *t, const char *gate, double seconds)
+{
+    int changed = 0, kept = 0;
+    double most = 0;
+    for (int i = 0; i < t->found.n; i++) {
+        const struct found *f = &t->found.f[i];
+        if (!f->fresh) continue;
+        int differs = strcmp(f->record.params, f->record.base_params) != 0;
+        changed += differs;
+        kept += !differs;
+        most = f->record.gain > most ? f->record.gain : most;
+    }
+    fprintf(t->o->results, "%d problems: %d better than their default params (by up to %.0f %%), %d best with them, %d recorded before, %d not tuned; %.1f s\n",
+            changed + kept + t->recorded + t->skipped, changed, 100 * most, kept, t->recorded, t->skipped, seconds);
+    if (gate[0]) fprintf(t->o->results, "%s\n", gate);
+}
+
+static int finish(struct tuner *t, double start, struct q_err *e)
+{
+    char gate[512] = "";
+    if (!fresh(t)) {
+        fprintf(t->o->results, "nothing to do: all %d problems are recorded with effort %s or more; %.1f s\n", t->recorded, t->env.effort->name,
+                progress_now() - start);
+        return Q_OK;
+    }
+    measure_close(t->measure);     /* its memory is the gate's now */
+    t->measure = NULL;
+    int rc = pass_gate(t, gate, sizeof gate, e);
+    if (!rc) rc = write_records(t, e);
+    if (!rc) summarise(t, gate, progress_now() - start);
+    return rc;
+}
+
+/* Beyond three times the last cache, or as the model itself, which may fit in it. */
+static long cold_bytes(const struct target *t)
+{
+    double cache = 3.0 * 1024 * (t->card.l3_kib > t->card.l2_kib ? t->card.l3_kib : t->card.l2_kib);
+    double model = (double)t->model->weight_bytes;
+    if (t->shape_only || model <= 0 || model > cache) return (long)cache;
+    return (long)model;
+}
+
+int tune_make(const struct tune_opts *o, struct q_err *e)
+{
+    struct tuner t = { .o = o, .progress = { .f = o->progress, .start = progress_now() } };
+    struct q_problem_list list = { 0 };
+    double start = t.progress.start;
+    t.env = (struct contest_env){ .t = o->t, .g = o->g, .build = o->build, .m = &t.table, .effort = effort_find(o->effort), .cold_bytes = cold_bytes(o->t) };
+    if (!o->cc->program[0]) cc_find(o->cc, o->cc_given, NULL);      /* needed only when something is built */
+    int rc = kset_problems(o->t->model, o->t->numerics, o->t->kv_k, o->t->kv_v, layout_of, &t, &list, e);
+    if (rc == Q_EMISS && t.err.code) rc = q_fail(e, t.err.code, "%s", t.err.text);
+    if (!rc) rc = tune_problems(&t, &list, e);
+    if (!rc) rc = finish(&t, start, e);
+    measure_close(t.measure);
+    free(list.p);
+    free(t.found.f);
+    return rc;
+}

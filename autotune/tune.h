@@ -1,0 +1,29 @@
+/* A whole tune: layouts first, then every problem of the target, the gate over all of them together, and only then records.
+ *
+ * What the store already answers with a measured record of this generator, this compiler and at least this effort stays. A problem
+ * that cannot be tuned keeps its default params, with one line that says why. Nothing is written when the gate does not pass or the
+ * user interrupts; objects that were built stay in the cache. */
+#ifndef Q_TUNE_H
+#define Q_TUNE_H
+
+#include "contest.h"
+#include <stdio.h>
+
+struct tune_opts {
+    const struct target *t;
+    struct gen *g;
+    const struct build_opts *build;    /* its cc is filled in when it is found */
+    struct cc *cc;
+    const char *cc_given;
+    const char *effort;                /* quick or normal */
+    const char *model, *preset, *type; /* as the command line named the model, for the gate's engines */
+    const char *tunes;                 /* --tunes DIR */
+    const char *program;               /* quarry-tune's own path */
+    FILE *progress, *results;
+};
+
+/* NULL if unknown ("none" is not one of these). */
+const struct effort *effort_find(const char *name);
+int tune_make(const struct tune_opts *o, struct q_err *e);
+
+#endif
