@@ -119,14 +119,13 @@ static void reply_whole(struct http_request *rq, struct reply *r)
     struct api_error x = {0};
     http_patience(rq);
     collect(r, parts, &o);
+    note_outcome(rq, &o);
     if (o.end == JOB_ANSWERED) {
         chat_form_whole(&r->form, &o.answer, &parts[Q_PART_CONTENT], &parts[Q_PART_THINKING], &out);
         out.bad |= parts[0].bad | parts[1].bad;
-        note_outcome(rq, &o);
         http_reply_json(rq, 200, &out);
-    } else {
+    } else if (o.end != JOB_CANCELLED) {
         outcome_error(&o, &x);
-        note_outcome(rq, &o);
         http_reply_error(rq, &x);
     }
     text_free(&parts[0]);
@@ -145,15 +144,26 @@ static int retry_after(struct server *sv)
     return s < 1 ? 1 : s > 60 ? 60 : (int)s;
 }
 
+static void reply_full(struct http_request *rq)
+{
+    struct server *sv = http_server(rq);
+    struct api_error x = {0};
+    api_fail(&x, 429, "queue_full", NULL, "%d requests are waiting already; try again", sv->o.queue);
+    http_reply_later(rq, &x, retry_after(sv));
+}
+
 /* 0, or -1 after a reply. */
 static int enqueue(struct http_request *rq, struct reply *r)
 {
     struct api_error x = {0};
     enum queue_push pushed = queue_push(r->sv->queue, r->job);
     if (pushed == QUEUE_TAKEN) return 0;
-    if (pushed == QUEUE_FULL) api_fail(&x, 429, "queue_full", NULL, "%d requests are waiting already; try again", r->sv->o.queue);
-    else api_fail(&x, 503, "shutting_down", NULL, "the server is shutting down");
-    http_reply_later(rq, &x, pushed == QUEUE_FULL ? retry_after(r->sv) : 5);
+    if (pushed == QUEUE_FULL) {
+        reply_full(rq);
+    } else {
+        api_fail(&x, 503, "shutting_down", NULL, "the server is shutting down");
+        http_reply_later(rq, &x, 5);
+    }
     return -1;
 }
 
@@ -177,12 +187,18 @@ static struct reply *open_reply(struct http_request *rq, struct chat_ask *ask, s
 
 void api_chat(struct http_request *rq)
 {
+    struct server *sv = http_server(rq);
     size_t n;
     const char *body = http_body(rq, &n);
     struct api_error x = {0};
     struct chat_ask ask;
     struct reply *r = NULL;
-    if (!chat_ask_read(&ask, http_server(rq), body, n, &x)) r = open_reply(rq, &ask, &x);
+    /* Under load a refusal must be cheap; what fills the queue meanwhile is seen when the job is queued. */
+    if (queue_counts(sv->queue).waiting >= sv->o.queue) {
+        reply_full(rq);
+        return;
+    }
+    if (!chat_ask_read(&ask, sv, body, n, &x)) r = open_reply(rq, &ask, &x);
     if (!r) {
         http_reply_error(rq, &x);
         return;

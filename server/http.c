@@ -11,11 +11,12 @@
 #include <unistd.h>
 
 enum {
-    MAX_BODY = 32 << 20,
+    MAX_BODY = 16 << 20,          /* JSON of small values takes some 30 times its length when parsed */
     HEADER_MEMORY = 64 << 10,    /* a connection's request line and headers */
     THREAD_STACK = 1 << 20,
     IDLE_S = 120,                /* without a byte either way */
     BODY_S = 300,                /* for a whole body */
+    CLIENT_LEFT = 499,           /* in the log: no answer was sent, as proxies write it */
     SPARE_CONNECTIONS = 128      /* above the queue's length, so that a full queue can answer 429 */
 };
 
@@ -313,8 +314,8 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **state, enum
     if (!rq) return;
     if (rq->stream.closed) rq->stream.closed(rq->stream.arg, rq);
     flockfile(stderr);
-    cli_fact(&rq->http->sv->o.cli, "%s %s %d %.3f s%s%s", rq->method, rq->path, rq->status, cli_seconds() - rq->began,
-             rq->note[0] ? ": " : "", rq->note);
+    cli_fact(&rq->http->sv->o.cli, "%s %s %d %.3f s%s%s", rq->method, rq->path, rq->status ? rq->status : CLIENT_LEFT,
+             cli_seconds() - rq->began, rq->note[0] ? ": " : "", rq->note);
     funlockfile(stderr);
     text_free(&rq->body);
     text_free(&rq->out);

@@ -1,7 +1,8 @@
 /* HTTP by libmicrohttpd: one thread a connection, so that a handler may wait.
  *
  * http.c reads a request whole (within limits), finds its route, checks its key, and lets the route's handler answer. Handlers
- * are one file an endpoint (api_*.c); they return after they have called one of the reply functions once.
+ * are one file an endpoint (api_*.c); they call one of the reply functions once, or
+ * none, which breaks the connection.
  * Every answer that is not a stream and every error is JSON.
  */
 #ifndef S_HTTP_H

@@ -75,8 +75,7 @@ static char wait_wake(struct server *sv, double seconds)
 static void name_model(struct server *sv)
 {
     const struct options *o = &sv->o;
-    const char *path = o->cli.engine.model ? o->cli.engine.model : o->cli.engine.preset;
-    const char *slash = strrchr(path, '/');
+    const char *path = o->cli.engine.model, *slash = strrchr(path, '/');
     snprintf(sv->alias, sizeof sv->alias, "%.200s", o->alias ? o->alias : slash ? slash + 1 : path);
     char *end = strstr(sv->alias, ".gguf");
     if (!o->alias && end && end != sv->alias && !end[5]) *end = 0;

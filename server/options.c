@@ -63,7 +63,8 @@ static int is_json_object(const char *text)
 
 static int check(const struct options *o)
 {
-    if (!o->cli.engine.model == !o->cli.engine.preset) return cli_usage(&o->cli, "expected -m FILE");
+    if (o->cli.engine.preset) return cli_usage(&o->cli, "a preset has no tokenizer, so it cannot be served; expected -m FILE");
+    if (!o->cli.engine.model) return cli_usage(&o->cli, "expected -m FILE");
     if (o->kwargs && !is_json_object(o->kwargs)) return cli_usage(&o->cli, "--chat-template-kwargs expects a JSON object");
     if (o->alias && (!*o->alias || strlen(o->alias) > 200)) return cli_usage(&o->cli, "--alias expects a name of 1 to 200 bytes");
     if (o->alias && !utf8_valid(o->alias, strlen(o->alias))) return cli_usage(&o->cli, "--alias expects UTF-8");
