@@ -97,19 +97,16 @@ static void stream_closed(void *arg, struct http_request *rq)
 /* Waits to the end, or until the client is gone. */
 static void collect(struct reply *r, struct text parts[2], struct job_outcome *o)
 {
-    for (;;) {
-        struct text piece = {0};
-        enum q_part part;
-        enum job_event event = job_take(r->job, 3600, &part, &piece);
-        if (event == JOB_TEXT) {
-            if (piece.n) text_add(&parts[part], piece.at, piece.n);
-            parts[part].bad |= piece.bad;
-        }
+    struct text piece = {0};
+    enum q_part part;
+    *o = (struct job_outcome){.end = JOB_CANCELLED};
+    if (job_wait(r->job) == JOB_GONE) return;
+    while (job_take(r->job, 0, &part, &piece) == JOB_TEXT) {
+        if (piece.n) text_add(&parts[part], piece.at, piece.n);
+        parts[part].bad |= piece.bad;
         text_free(&piece);
-        if (event == JOB_DONE) job_outcome(r->job, o);
-        if (event == JOB_GONE) *o = (struct job_outcome){.end = JOB_CANCELLED};
-        if (event == JOB_DONE || event == JOB_GONE) return;
     }
+    job_outcome(r->job, o);
 }
 
 static void reply_whole(struct http_request *rq, struct reply *r)

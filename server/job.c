@@ -1,17 +1,16 @@
 #include "job.h"
 #include "runtime/cli.h"
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-/* text[0, len) and part: what was added at one time or more, not yet taken. Parts alternate, so there are few. */
+/* What was added to one part at one time or more, and not yet taken. */
 struct piece {
     enum q_part part;
     struct text text;
 };
-
-enum { MAX_PIECES = 4 };
 
 struct job {
     struct job_ask ask;
@@ -21,7 +20,8 @@ struct job {
     int holders;
     struct client client;        /* fd < 0: not looked at */
     int cancelled, shut, ended;
-    struct piece piece[MAX_PIECES];
+    int only_end;                /* whoever waits need not be woken for text */
+    struct piece *piece;         /* owned: [n_pieces], oldest first; neighbours are of different parts */
     int n_pieces;
     struct job_outcome outcome;
 };
@@ -69,6 +69,7 @@ void job_drop(struct job *j)
     pthread_mutex_unlock(&j->lock);
     if (!last) return;
     for (int i = 0; i < j->n_pieces; i++) text_free(&j->piece[i].text);
+    free(j->piece);
     pthread_cond_destroy(&j->changed);
     pthread_mutex_destroy(&j->lock);
     job_ask_free(&j->ask);
@@ -77,23 +78,24 @@ void job_drop(struct job *j)
 
 const struct job_ask *job_asked(const struct job *j) { return &j->ask; }
 
-/* The last piece if it is of this part, else a new one. With no place left the last takes it: never in practice, as
- * an answer has two parts. */
+/* The last piece if it is of this part, else a new one. NULL: no memory. */
 static struct piece *open_piece(struct job *j, enum q_part part)
 {
-    struct piece *last = j->n_pieces ? &j->piece[j->n_pieces - 1] : NULL;
-    if (last && (last->part == part || j->n_pieces == MAX_PIECES)) return last;
-    j->piece[j->n_pieces] = (struct piece){.part = part};
-    return &j->piece[j->n_pieces++];
+    if (j->n_pieces && j->piece[j->n_pieces - 1].part == part) return &j->piece[j->n_pieces - 1];
+    struct piece *more = realloc(j->piece, (size_t)(j->n_pieces + 1) * sizeof *more);
+    if (!more) return NULL;
+    j->piece = more;
+    more[j->n_pieces] = (struct piece){.part = part};
+    return &more[j->n_pieces++];
 }
 
 int job_put(struct job *j, enum q_part part, const char *s, size_t n)
 {
     pthread_mutex_lock(&j->lock);
     struct piece *p = open_piece(j, part);
-    text_add(&p->text, s, n);
-    int bad = !text_ok(&p->text);
-    pthread_cond_signal(&j->changed);
+    if (p) text_add(&p->text, s, n);
+    int bad = !p || !text_ok(&p->text);
+    if (!j->only_end) pthread_cond_signal(&j->changed);
     pthread_mutex_unlock(&j->lock);
     return bad;
 }
@@ -125,8 +127,13 @@ int job_unwanted(struct job *j)
     return yes;
 }
 
-static void wait_until(struct job *j, double t)
+/* With the lock held, till something changed or it is time to look at the client. A look that falls a little behind the
+ * grace tells a half-closed client from a gone one. */
+static void wait_change(struct job *j, double now, double deadline)
 {
+    const double look_s = 0.1;
+    double grace = j->client.end + CLIENT_GRACE_S, t = now < grace ? grace + 0.001 : now + look_s;
+    if (t > deadline) t = deadline;
     struct timespec until = {.tv_sec = (time_t)t, .tv_nsec = (long)((t - (double)(time_t)t) * 1e9)};
     pthread_cond_timedwait(&j->changed, &j->lock, &until);
 }
@@ -144,15 +151,10 @@ static void take_piece(struct job *j, enum q_part *part, struct text *out)
 
 enum job_event job_take(struct job *j, double seconds, enum q_part *part, struct text *out)
 {
-    const double look_s = 0.1;
     enum job_event event = JOB_QUIET;
     pthread_mutex_lock(&j->lock);
     double deadline = cli_seconds() + seconds;
-    for (double now; !j->n_pieces && !j->ended && !gone(j) && (now = cli_seconds()) < deadline;) {
-        /* A look that falls a little behind the grace tells a half-closed client from a gone one. */
-        double look = now < j->client.end + CLIENT_GRACE_S ? j->client.end + CLIENT_GRACE_S + 0.001 : now + look_s;
-        wait_until(j, look < deadline ? look : deadline);
-    }
+    for (double now; !j->n_pieces && !j->ended && !gone(j) && (now = cli_seconds()) < deadline;) wait_change(j, now, deadline);
     if (j->n_pieces) {
         take_piece(j, part, out);
         event = JOB_TEXT;
@@ -161,6 +163,17 @@ enum job_event job_take(struct job *j, double seconds, enum q_part *part, struct
     } else if (j->cancelled) {
         event = JOB_GONE;
     }
+    pthread_mutex_unlock(&j->lock);
+    return event;
+}
+
+enum job_event job_wait(struct job *j)
+{
+    pthread_mutex_lock(&j->lock);
+    j->only_end = 1;
+    while (!j->ended && !gone(j)) wait_change(j, cli_seconds(), HUGE_VAL);
+    j->only_end = 0;
+    enum job_event event = j->ended ? JOB_DONE : JOB_GONE;
     pthread_mutex_unlock(&j->lock);
     return event;
 }

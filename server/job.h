@@ -58,6 +58,8 @@ int job_unwanted(struct job *j);
 /* The connection's side. Waits up to `seconds`; a piece is appended to *out. Looks at the client while it waits and returns JOB_GONE
  * when it left. */
 enum job_event job_take(struct job *j, double seconds, enum q_part *part, struct text *out);
+/* Waits for the outcome alone, without being woken for text: JOB_DONE (the text is still there to be taken) or JOB_GONE. */
+enum job_event job_wait(struct job *j);
 void job_outcome(struct job *j, struct job_outcome *o);                  /* after JOB_DONE */
 /* From now on nobody wants it, and the socket is not looked at any more. Any thread. */
 void job_cancel(struct job *j);

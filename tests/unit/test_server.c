@@ -42,6 +42,7 @@ static void test_pieces_come_out_in_order_and_joined(void **state)
     assert_int_equal(part, Q_PART_CONTENT);
     assert_string_equal(t.at, "abcd");
     assert_int_equal(job_take(j, 0, &part, &t), JOB_DONE);
+    assert_int_equal(job_wait(j), JOB_DONE);
     memset(&o, 0, sizeof o);
     job_outcome(j, &o);
     assert_int_equal(o.end, JOB_ANSWERED); /* the first end counts */
@@ -60,6 +61,7 @@ static void test_waiting_ends_with_the_time_or_the_client(void **state)
     assert_true(cli_seconds() - begin >= 0.045);
     job_cancel(j);
     assert_int_equal(job_take(j, 10, &part, &t), JOB_GONE);
+    assert_int_equal(job_wait(j), JOB_GONE);
     assert_true(job_unwanted(j));
     job_drop(j);
     j = new_job(-1);
