@@ -1,9 +1,11 @@
 """`quarry-serve` over real sockets: OpenAI's own Python client, plain HTTP, and clients that misbehave.
 
 Everything runs against the shipped program, and against the one with sanitizers where it was built (quarry-serve-san)."""
+import collections
 import concurrent.futures
 import http.client
 import json
+import random
 import re
 import signal
 import socket
@@ -434,6 +436,34 @@ def test_a_body_that_is_no_good(server, raw, path):
 
 
 def test_still_alive_after_bad_bodies(server):
+    alive(server)
+
+
+WORDS = [b'"', b"{", b"}", b"[", b"]", b",", b":", b"\\", b"\\u", b"null", b"true", b"-", b"1e9", b"0.5", b"\xff", b"\x00", b"/no_think", b"<|im_end|>",
+         b'"role"', b'"tool"', b'"system"', b'"content"', b'"tool_calls"', b'[{"type":"text","text":""}]', b'"stop"', b"9" * 40, "한".encode()]
+
+
+def mangled(rng):
+    """A request with a few places changed, cut or doubled."""
+    raw = bytearray(json.dumps({"messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": [{"type": "text", "text": "hi /think"}]},
+                                             {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}]},
+                                             {"role": "tool", "content": "x"}, {"role": "user", "content": "Who?"}],
+                                "max_tokens": 1, "temperature": 0.5, "stop": ["a"], "stream": False, "chat_template_kwargs": {"a": [1]}}).encode())
+    for _ in range(rng.choice([1, 1, 1, 2, 5])):
+        at, to = sorted(rng.randrange(len(raw) + 1) for _ in range(2))
+        raw[at:min(to, at + rng.choice([0, 1, 4, 20]))] = rng.choice(WORDS) * rng.choice([0, 1, 1, 1, 2])
+    return bytes(raw)
+
+
+def test_mangled_requests_are_answered_or_refused(server):
+    rng = random.Random(7)
+    seen = collections.Counter()
+    for _ in range(600):
+        status, headers, raw = server.ask("POST", "/v1/chat/completions", mangled(rng))
+        seen[status] += 1
+        if status != 200:
+            is_error(status, headers, raw, 400)
+    assert min(seen[200], seen[400]) > 20, seen
     alive(server)
 
 
