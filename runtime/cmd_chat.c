@@ -77,6 +77,7 @@ static int parse_args(struct chat *c, int argc, char **argv)
         case OPT_THINK: c->think = 1; break;
         case OPT_NO_THINK: c->think = 0; break;
         case OPT_HIDE: c->hide_thinking = 1; break;
+        case 'h':
         case CLI_HELP: help(); return 1;
         case CLI_VERSION: cli_version(); return 1;
         case '?': return 3;

@@ -62,6 +62,7 @@ static int parse_args(struct eval *v, int argc, char **argv)
         case OPT_CHUNK:
             if (cli_int(&v->cli, "--chunk", optarg, 1, 1 << 20, &v->chunk)) return 3;
             break;
+        case 'h':
         case CLI_HELP: help(); return 1;
         case CLI_VERSION: cli_version(); return 1;
         case '?': return 3;
@@ -244,7 +245,10 @@ static void print_results(const struct eval *v, double seconds)
 {
     double ppl = v->scored ? exp(v->nll / (double)v->scored) : NAN, n = (double)(v->compared ? v->compared : 1);
     if (v->json) {
-        printf("{\"tokens\": %d, \"scored\": %ld, \"perplexity\": %.6f, \"tokens_per_second\": %.2f", v->n, v->scored, ppl, v->n / seconds);
+        printf("{\"tokens\": %d, \"scored\": %ld, \"perplexity\": ", v->n, v->scored);
+        if (isfinite(ppl)) printf("%.6f", ppl);
+        else printf("null");
+        printf(", \"tokens_per_second\": %.2f", v->n / seconds);
         if (v->against)
             printf(", \"kld_mean\": %.9g, \"kld_max\": %.9g, \"same_first\": %ld, \"compared\": %ld, \"max_logit_difference\": %.6g", v->kld / n,
                    v->kld_max, v->same_first, v->compared, v->worst);

@@ -59,6 +59,7 @@ static int parse_args(struct run *r, int argc, char **argv)
         case OPT_THINK: r->think = 1; break;
         case OPT_IDS: r->ids_out = 1; break;
         case OPT_SYSTEM: r->system = optarg; break;
+        case 'h':
         case CLI_HELP: help(); return 1;
         case CLI_VERSION: cli_version(); return 1;
         case '?': return 3;

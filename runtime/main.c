@@ -53,6 +53,18 @@ static int is_word(const char *s)
     return *s && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") == strlen(s) && *s != '-' && strlen(s) < 64;
 }
 
+/* Runs a verb under the name by which its own errors begin. Results that could not be written are a failure. */
+static int run_verb(const struct verb *v, int argc, char **argv)
+{
+    char name[64];
+    snprintf(name, sizeof name, "quarry %s", v->name);
+    argv[0] = name;
+    int rc = v->run(argc, argv);
+    if (rc || (!fflush(stdout) && !ferror(stdout))) return rc;
+    fprintf(stderr, "%s: could not write the result\n", name);
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -69,7 +81,7 @@ int main(int argc, char **argv)
         return 0;
     }
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
-        if (!strcmp(verb, verbs[i].name)) return verbs[i].run(argc - 1, argv + 1);
+        if (!strcmp(verb, verbs[i].name)) return run_verb(&verbs[i], argc - 1, argv + 1);
     if (is_word(verb)) start_sibling(argv + 1);
     fprintf(stderr, "quarry: no verb '%.64s', and no program quarry-%.64s beside this one or on the PATH\n", verb, verb);
     usage(stderr);

@@ -2,11 +2,12 @@
 import json
 import math
 import re
+import subprocess
 
 import numpy as np
 import pytest
 
-from programs import END, TINY, goldens, quarry, refused, verb
+from programs import END, QUARRY, TINY, environment, goldens, quarry, refused, verb
 
 VOCAB = 4096
 GOLDEN = goldens()[1]
@@ -138,7 +139,6 @@ def test_one_token_has_logits_and_no_perplexity():
     assert done.returncode == 0 and done.stdout == b"tokens      1\n"
 
 
-@pytest.mark.xfail(strict=True, reason="cmd_eval.c prints nan, which is not JSON, where there is no perplexity")
 def test_no_perplexity_is_null_in_json():
     said = verb("eval", "--ids", str(END), "--json").stdout
     assert json.loads(said, parse_constant=float)["perplexity"] is None
@@ -199,14 +199,19 @@ def test_bench_refuses():
     assert quarry("bench", "--preset", "qwen3.5-0.8b", "--type", "q9_9", "-t", "1").returncode in (1, 2)
 
 
-@pytest.mark.xfail(strict=True, reason="cmd_bench.c begins its table before it looks at the depths")
 def test_bench_refuses_a_depth_beyond_the_context():
     refused(verb("bench", "-d", "40000"), "40000", "32768")
 
 
-@pytest.mark.xfail(strict=True, reason="cmd_bench.c prints the path into JSON as it is")
 def test_bench_json_holds_any_path(tmp_path):
     path = tmp_path / 'a "quoted" \\ name.gguf'
     path.symlink_to(TINY)
     rows = json.loads(verb("bench", *QUICK, "--json", model=path).stdout)
     assert rows[0]["model"] == str(path)
+
+
+def test_results_that_cannot_be_written_are_a_failure():
+    for args in (["eval", "--ids", "1,2"], ["bench", *QUICK]):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([QUARRY, args[0], "-m", TINY, "-q", "-t", "1", *args[1:]], stdout=full, stderr=subprocess.PIPE, text=True, env=environment())
+        assert done.returncode == 1 and done.stderr == f"quarry {args[0]}: could not write the result\n"

@@ -347,6 +347,7 @@ USAGE = [
 def test_wrong_usage_is_status_2(args):
     done = run(*args)
     assert done.returncode == 2 and done.stdout == b"" and 0 < len(done.err.splitlines()) < 3
+    assert done.err.startswith("quarry run: ")
 
 
 def test_no_model_is_wrong_usage():
@@ -355,8 +356,9 @@ def test_no_model_is_wrong_usage():
 
 
 def test_help_and_version():
-    done = quarry("run", "--help")
-    assert done.returncode == 0 and b"--raw" in done.stdout and done.err == ""
+    for option in ("--help", "-h"):
+        done = quarry("run", option)
+        assert done.returncode == 0 and b"--raw" in done.stdout and done.err == ""
     assert quarry("run", "--version").stdout.startswith(b"quarry ")
 
 
@@ -379,6 +381,14 @@ def test_a_reader_that_leaves_ends_it():
     assert time.monotonic() - begin < 20
     assert len(process.stderr.read().splitlines()) < 10
     process.stderr.close()
+
+
+def test_an_answer_that_cannot_be_written_ends_it():
+    begin = time.monotonic()
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([QUARRY, "run", "-m", TINY, "-t", "1", "-q", *LONG], stdout=full, stderr=subprocess.PIPE, text=True, env=environment())
+    assert done.returncode == 1 and done.stderr == "quarry run: cannot write the answer to standard output\n"
+    assert time.monotonic() - begin < 20
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])

@@ -7,10 +7,10 @@ import json
 import os
 import pathlib
 import random
+import resource
 import struct
 import subprocess
 import sys
-import time
 import unicodedata
 
 import pytest
@@ -476,18 +476,24 @@ LONG = {"A": "A" * 10**6, "newlines": "\n" * 10**6, "spaces": " " * 10**6 + "x",
         "random letters": None, "mark character": "\ufdd0" * 333_000}
 
 
+def child_seconds():
+    """Processor time of all finished children."""
+    use = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return use.ru_utime + use.ru_stime
+
+
 @pytest.mark.parametrize("name", LONG)
 @pytest.mark.parametrize("flags", [CONTROL, GUARD | GUARDED | CONTROL], ids=["plain", "guarded"])
 def test_a_megabyte_of_anything_takes_under_a_second(real, name, flags):
     text = LONG[name] or (hangul_run() if name == "hangul" else "".join(random.Random(14).choices("abcdefghijklmnopqrstuvwxyz", k=10**6)))
-    start = time.monotonic()
+    start = child_seconds()
     ask(real.path, [""])
-    opening = time.monotonic() - start
+    opening = child_seconds() - start
     times = []
-    for _ in range(3):                 # the machine may be busy: the best of three
-        start = time.monotonic()
+    for _ in range(3):                 # processor time, the best of three: the machine may be busy
+        start = child_seconds()
         encode(real.path, [text], flags)
-        times.append(time.monotonic() - start - opening)
+        times.append(child_seconds() - start - opening)
         if times[-1] < 1:
             break
     print(f"{name}: {min(times):.3f} s")
