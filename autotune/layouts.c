@@ -2,6 +2,7 @@
 #include "race.h"
 #include "runtime/kset_shapes.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { READ_TOKENS = 512, ANSWER_TOKENS = 128, TURNS = 11 };
@@ -32,19 +33,19 @@ static int make_product(const struct contest_env *env, const char *op, const cha
     return Q_OK;
 }
 
-static int make_products(const struct contest_env *env, const struct q_tensor *w, const char *layout, int slot, struct product p[2], struct q_err *e)
+static int make_products(const struct contest_env *env, const struct q_tensor *w, const char *layout, int n_products, int slot, struct product p[2], struct q_err *e)
 {
     char shape[Q_SHAPE_TEXT];
     shape_matmul(shape, sizeof shape, w, kset_act(w, env->t->numerics), layout, 0);
     int rc = make_product(env, "matvec", shape, ANSWER_TOKENS, slot, &p[0], e);
-    return rc ? rc : make_product(env, "matmul", shape, READ_TOKENS, slot + 1, &p[1], e);
+    return rc || n_products < 2 ? rc : make_product(env, "matmul", shape, READ_TOKENS, slot + 1, &p[1], e);
 }
 
-static int request_us(const struct contest_env *env, const struct product p[2], double *us, struct q_err *e)
+static int request_us(const struct contest_env *env, const struct product *p, int n_products, double *us, struct q_err *e)
 {
     int rc = Q_OK;
     *us = 0;
-    for (int i = 0; i < 2 && !rc; i++) {
+    for (int i = 0; i < n_products && !rc; i++) {
         double one;
         rc = env->m->time(env->m->arg, p[i].slot, p[i].object, p[i].kernel, 0, 1, &one, e);
         if (!rc) *us += p[i].per_request * one;
@@ -52,42 +53,68 @@ static int request_us(const struct contest_env *env, const struct product p[2], 
     return rc;
 }
 
-/* us[i][t]: layout i in turn t; the order of a turn is reversed in the next. */
-static int take_turns(const struct contest_env *env, struct layouts *l, struct product p[][2], double us[LAYOUTS][TURNS], struct q_err *e)
+struct turns {
+    struct product p[LAYOUTS][2];
+    int n_products;
+    int out[LAYOUTS];                /* far behind in the first turn */
+    double us[LAYOUTS][TURNS];       /* of a request */
+    int n;
+};
+
+/* The order of a turn is reversed in the next. */
+static int take_turn(const struct contest_env *env, const struct layouts *l, struct turns *t, struct q_err *e)
 {
     int rc = Q_OK;
-    for (int t = 0; t < TURNS && !rc; t++)
-        for (int j = 0; j < l->n && !rc; j++) {
-            int i = t % 2 ? l->n - 1 - j : j;
-            rc = request_us(env, p[i], &us[i][t], e);
-        }
+    for (int j = 0; j < l->n && !rc; j++) {
+        int i = t->n % 2 ? l->n - 1 - j : j;
+        if (!t->out[i]) rc = request_us(env, t->p[i], t->n_products, &t->us[i][t->n], e);
+    }
+    t->n++;
     return rc;
 }
 
-static void decide(struct layouts *l, double us[LAYOUTS][TURNS])
+static void drop_slow(const struct layouts *l, struct turns *t)
+{
+    double best = t->us[0][0];
+    for (int i = 1; i < l->n; i++) best = t->us[i][0] < best ? t->us[i][0] : best;
+    for (int i = 1; i < l->n; i++) t->out[i] = t->us[i][0] > 2 * best;
+}
+
+static void decide(struct layouts *l, const struct turns *t)
 {
     double ratio[TURNS];
     l->best = 0;
     l->gain = 0;
     for (int i = 0; i < l->n; i++) {
-        l->us[i] = race_median(us[i], TURNS);
-        for (int t = 0; t < TURNS; t++) ratio[t] = us[i][t] / us[0][t];
-        double gain = 1 - race_median(ratio, TURNS);
-        if (!i || gain < race_band(ratio, TURNS) || gain <= l->gain) continue;
+        l->us[i] = t->out[i] ? 0 : race_median(t->us[i], t->n);
+        if (!i || t->out[i]) continue;
+        for (int j = 0; j < t->n; j++) ratio[j] = t->us[i][j] / t->us[0][j];
+        double gain = 1 - race_median(ratio, t->n);
+        if (gain < race_band(ratio, t->n) || gain <= l->gain) continue;
         l->best = i;
         l->gain = gain;
     }
 }
 
-int layouts_race(const struct contest_env *env, const char *type, long n, long k, struct layouts *l, struct q_err *e)
+static int make_all(const struct contest_env *env, const char *type, long n, long k, const struct layouts *l, struct turns *t, struct q_err *e)
 {
     struct q_tensor w = { .format = q_format_by_name(type), .n = n, .k = k };
-    struct product p[LAYOUTS][2];
-    double us[LAYOUTS][TURNS];
     int rc = Q_OK;
-    for (int i = 0; i < l->n && !rc; i++) rc = make_products(env, &w, l->name[i], 2 * i, p[i], e);
-    if (!rc) rc = take_turns(env, l, p, us, e);
-    if (!rc) decide(l, us);
+    for (int i = 0; i < l->n && !rc; i++) rc = make_products(env, &w, l->name[i], t->n_products, 2 * i, t->p[i], e);
+    return rc;
+}
+
+int layouts_race(const struct contest_env *env, const char *type, long n, long k, int is_head, struct layouts *l, struct q_err *e)
+{
+    struct turns *t = calloc(1, sizeof *t);
+    if (!t) return q_fail(e, Q_EMEM, "no memory for a race of layouts");
+    t->n_products = is_head ? 1 : 2;
+    int rc = make_all(env, type, n, k, l, t, e);
+    if (!rc) rc = take_turn(env, l, t, e);
+    if (!rc) drop_slow(l, t);
+    while (!rc && t->n < TURNS) rc = take_turn(env, l, t, e);
+    if (!rc) decide(l, t);
     for (int i = 0; i < 2 * l->n; i++) env->m->drop(env->m->arg, i, 1, NULL);
+    free(t);
     return rc;
 }

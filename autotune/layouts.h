@@ -9,13 +9,13 @@ enum { LAYOUTS = 4 };
 struct layouts {
     char name[LAYOUTS][24];   /* in: name[0] is the default */
     int n;
-    double us[LAYOUTS];       /* out: of a request that reads 512 tokens in one step and answers 128 one by one */
+    double us[LAYOUTS];       /* out: of a request that reads 512 tokens in one step and answers 128 one by one; 0: dropped early */
     int best;                 /* 0 unless another is better by more than a tie */
     double gain;
 };
 
-/* type, n, k: of the weight. Each layout is represented by the best of env->effort->layout candidates of matvec and of matmul.
+/* type, n, k: of the weight. is_head: it meets wanted rows alone, which are few, so only matvec counts. Each layout is represented by the best of env->effort->layout candidates of matvec and of matmul.
  * Errors as contest_run's. */
-int layouts_race(const struct contest_env *env, const char *type, long n, long k, struct layouts *l, struct q_err *e);
+int layouts_race(const struct contest_env *env, const char *type, long n, long k, int is_head, struct layouts *l, struct q_err *e);
 
 #endif

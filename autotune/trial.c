@@ -48,3 +48,32 @@ int trial_check(struct q_team *team, trial_fn fn, const struct op_ref *ref, cons
     trial_free(&t);
     return rc;
 }
+
+int trial_truth_make(struct trial_truth *t, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size,
+                     unsigned long long seed, struct q_err *e)
+{
+    memset(t, 0, sizeof *t);
+    int rc = trial_make(&t->t, ref, s, size, seed, e);
+    if (rc) return rc;
+    t->begin = ref_case_copy(t->t.c);
+    ref->run(t->t.args, s);
+    t->want = ref_case_copy(t->t.c);
+    return Q_OK;
+}
+
+void trial_truth_free(struct trial_truth *t)
+{
+    ref_case_close(t->begin);
+    ref_case_close(t->want);
+    trial_free(&t->t);
+    t->begin = t->want = NULL;
+}
+
+int trial_truth_check(struct trial_truth *t, struct q_team *team, trial_fn fn, unsigned long long *hash, struct q_err *e)
+{
+    ref_case_restore(t->t.c, t->begin);
+    trial_run(team, fn, t->t.args);
+    int rc = ref_case_compare(t->want, t->t.c, e);
+    if (!rc) *hash = ref_case_hash(t->t.c);
+    return rc;
+}

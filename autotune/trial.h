@@ -1,5 +1,5 @@
 /* Trials: a kernel run on a case of its op's ref.c, on a team, and held against the truth. Shared by the tuner's measuring child
- * (worker.c) and by tests/ops. Nothing here times or chooses. */
+ * (worker.c) and tests/ops. Nothing here times or chooses. */
 #ifndef Q_TRIAL_H
 #define Q_TRIAL_H
 
@@ -26,5 +26,17 @@ void trial_run(struct q_team *team, trial_fn fn, const void *args);
  * *hash: over the bytes of its outputs. */
 int trial_check(struct q_team *team, trial_fn fn, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size,
                 unsigned long long seed, const struct ref_case *want, unsigned long long *hash, struct q_err *e);
+
+/* A case that many candidates are held against, one after the other, without being made anew. */
+struct trial_truth {
+    struct trial_case t;
+    struct ref_case *begin, *want;               /* owned: the case before, and after the truth ran on it */
+};
+
+int trial_truth_make(struct trial_truth *t, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size,
+                     unsigned long long seed, struct q_err *e);
+void trial_truth_free(struct trial_truth *t);
+/* As trial_check, on the truth's own case. */
+int trial_truth_check(struct trial_truth *t, struct q_team *team, trial_fn fn, unsigned long long *hash, struct q_err *e);
 
 #endif

@@ -157,7 +157,7 @@ static int race_layouts(struct tuner *t, const struct q_problem *p, const char *
     for (int i = 0; i < s.n && l.n < LAYOUTS; i++)
         if (strcmp(s.params[i], f->base.params)) snprintf(l.name[l.n++], sizeof l.name[0], "%s", s.params[i] + strlen("layout="));
     space_close(&s);
-    if (l.n > 1) rc = layouts_race(&t->env, type, n, k, &l, e);
+    if (l.n > 1) rc = layouts_race(&t->env, type, n, k, n == t->o->t->model->config.n_vocab, &l, e);
     if (!rc && l.best) {
         char params[40];
         snprintf(params, sizeof params, "layout=%s", l.name[l.best]);

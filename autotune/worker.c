@@ -19,6 +19,7 @@
 
 enum { CHECKS = 2, RING = 256, MOST_SAMPLES = 64, MOST_CALLS = 2000, LOADED = 16 };
 #define SAMPLE_US 300.0       /* a sample of a small kernel is many calls */
+#define LONG_US 20e3          /* a call that long needs none before it to warm up */
 
 /* Cases of one size that calls walk in turn, so that weights are cold as in a model. */
 struct ring {
@@ -30,7 +31,7 @@ struct problem {
     const struct op_ref *ref;  /* NULL: the slot is empty */
     struct q_shape shape;
     struct ref_size check[CHECKS];
-    struct trial_case truth[CHECKS];
+    struct trial_truth truth[CHECKS];
     struct ring ring[MEASURE_SIZES];
     int n_rings;
 };
@@ -42,9 +43,15 @@ struct loaded {
     trial_fn fn;
 };
 
+/* When a member began and ended its part, in microseconds. */
+struct span {
+    double begin, end;
+};
+
 struct worker {
     struct q_team *team;
     int parts;
+    struct span *span;        /* owned: [parts] */
     struct problem slot[MEASURE_SLOTS];
     struct loaded loaded[LOADED];
     int next;
@@ -54,7 +61,7 @@ struct worker {
 
 static void forget_truths(struct problem *p)
 {
-    for (int i = 0; i < CHECKS; i++) trial_free(&p->truth[i]);
+    for (int i = 0; i < CHECKS; i++) trial_truth_free(&p->truth[i]);
 }
 
 static void forget(struct problem *p)
@@ -79,13 +86,6 @@ static struct ref_size size_of(const struct worker *w, const cJSON *list, int pl
 }
 
 static unsigned long long seed_of(int i) { return 0x5EED0001ull + 7919ull * (unsigned)i; }
-
-static int make_truth(struct problem *p, int i, struct q_err *e)
-{
-    int rc = trial_make(&p->truth[i], p->ref, &p->shape, &p->check[i], seed_of(i), e);
-    if (!rc) p->ref->run(p->truth[i].args, &p->shape);
-    return rc;
-}
 
 /* As many cases as fill `cold` bytes; one where a case alone is larger. */
 static int make_ring(struct problem *p, struct ring *r, const struct ref_size *size, double cold, struct q_err *e)
@@ -112,7 +112,7 @@ static int do_problem(struct worker *w, struct problem *p, const cJSON *q, struc
     int rc = shape_parse(&p->shape, shape, e);
     for (int i = 0; i < CHECKS && !rc; i++) {
         p->check[i] = size_of(w, cJSON_GetArrayItem(check, i), 0);
-        rc = make_truth(p, i, e);
+        rc = trial_truth_make(&p->truth[i], p->ref, &p->shape, &p->check[i], seed_of(i), e);
     }
     cJSON_ArrayForEach(item, time) {
         struct ref_size size = size_of(w, item, 1);
@@ -165,12 +165,12 @@ static int load(struct worker *w, const cJSON *q, trial_fn *fn, struct q_err *e)
     return Q_OK;
 }
 
-static int check_case(struct worker *w, const struct problem *p, trial_fn fn, int i, unsigned long long *hash, struct q_err *e)
+static int check_case(struct worker *w, struct problem *p, trial_fn fn, int i, unsigned long long *hash, struct q_err *e)
 {
     struct q_err why = { 0 };
     unsigned long long h[2] = { 0 };
     for (int again = 0; again < 2; again++)
-        if (trial_check(w->team, fn, p->ref, &p->shape, &p->check[i], seed_of(i), p->truth[i].c, &h[again], &why))
+        if (trial_truth_check(&p->truth[i], w->team, fn, &h[again], &why))
             return q_fail(e, Q_EINTERNAL, "rows %d, past %d: %s", p->check[i].rows, p->check[i].past, why.text);
     if (h[0] != h[1]) return q_fail(e, Q_EINTERNAL, "rows %d, past %d: two runs differ", p->check[i].rows, p->check[i].past);
     *hash = *hash * 0x100000001B3ull ^ h[0];
@@ -182,7 +182,7 @@ static int do_check(struct worker *w, struct problem *p, const cJSON *q, cJSON *
     unsigned long long hash = 0;
     char hex[17];
     trial_fn fn;
-    int rc = p->truth[0].c ? load(w, q, &fn, e) : q_fail(e, Q_EINTERNAL, "the slot holds no truth");
+    int rc = p->truth[0].want ? load(w, q, &fn, e) : q_fail(e, Q_EINTERNAL, "the slot holds no truth");
     for (int i = 0; i < CHECKS && !rc; i++) rc = check_case(w, p, fn, i, &hash, e);
     snprintf(hex, sizeof hex, "%016llx", hash);
     if (!rc) cJSON_AddStringToObject(answer, "hash", hex);
@@ -203,28 +203,35 @@ struct batch {
     trial_fn fn;
     const struct ring *ring;
     int calls;
-    double us;                /* of all calls, by member 0 */
+    struct span *span;        /* [parts] */
 };
 
+/* A member that sleeps at a barrier wakes late: so the first to begin and the last to end count, whoever they are. */
 static void run_batch(void *arg, struct team *t)
 {
     struct batch *b = arg;
-    team_wait(t);             /* all are awake before the clock starts */
-    double t0 = t->part ? 0 : now_us();
+    team_wait(t);             /* wakes all; */
+    team_wait(t);             /* now they arrive together */
+    b->span[t->part].begin = now_us();
     for (int i = 0; i < b->calls; i++) {
+        if (i) team_wait(t);
         b->fn(b->ring->t[(b->ring->next + i) % b->ring->n].args, t);
-        team_wait(t);
     }
-    if (!t->part) b->us = now_us() - t0;
+    b->span[t->part].end = now_us();
 }
 
 static double sample(struct worker *w, trial_fn fn, struct ring *r, int calls)
 {
-    struct batch b = { fn, r, calls, 0 };
+    struct batch b = { fn, r, calls, w->span };
     team_start(w->team, run_batch, &b);
     team_finish(w->team);
     r->next = (r->next + calls) % r->n;
-    return b.us / calls;
+    struct span s = w->span[0];
+    for (int i = 1; i < w->parts; i++) {
+        if (w->span[i].begin < s.begin) s.begin = w->span[i].begin;
+        if (w->span[i].end > s.end) s.end = w->span[i].end;
+    }
+    return (s.end - s.begin) / calls;
 }
 
 static int do_time(struct worker *w, struct problem *p, const cJSON *q, cJSON *answer, struct q_err *e)
@@ -240,7 +247,7 @@ static int do_time(struct worker *w, struct problem *p, const cJSON *q, cJSON *a
     double fit = SAMPLE_US / (once > 0.01 ? once : 0.01);
     int calls = fit < 1 ? 1 : fit > MOST_CALLS ? MOST_CALLS : (int)fit;
     cJSON *us = cJSON_AddArrayToObject(answer, "us");
-    for (int i = 0; i < (int)n; i++) cJSON_AddItemToArray(us, cJSON_CreateNumber(sample(w, fn, r, calls)));
+    for (int i = 0; i < (int)n; i++) cJSON_AddItemToArray(us, cJSON_CreateNumber(i || once < LONG_US ? sample(w, fn, r, calls) : once));
     return Q_OK;
 }
 
@@ -282,12 +289,13 @@ int measure_child(int threads)
     struct q_err e = { 0 };
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     w.parts = threads < 1 ? 1 : threads;
-    if (team_open(&w.team, w.parts, &e)) return 1;
+    if (!(w.span = calloc((size_t)w.parts, sizeof *w.span)) || team_open(&w.team, w.parts, &e)) return 1;
     while (getline(&line, &cap, stdin) > 0)
         if (answer_line(&w, line)) break;
     for (int i = 0; i < MEASURE_SLOTS; i++) forget(&w.slot[i]);
     for (int i = 0; i < LOADED; i++) unload(&w.loaded[i]);
     team_close(w.team);
+    free(w.span);
     free(line);
     return 0;
 }

@@ -5,18 +5,21 @@
 #include "kv.h"
 #include "model.h"
 #include "roof.h"
+#include "shape.h"
+#include "trace.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_JSON = CLI_OWN, OPT_DEPTHS, MAX_DEPTHS = 16, MAX_REPS = 100 };
+enum { OPT_JSON = CLI_OWN, OPT_DEPTHS, OPT_TRACE, MAX_DEPTHS = 16, MAX_REPS = 100 };
 
 struct bench {
     struct q_cli cli;
     long prompt, generate, reps;
     int depth[MAX_DEPTHS], n_depths;
-    int json, rows_printed;
+    int json, rows_printed, trace;
     double read_rate;            /* measured bytes a second */
+    double int8_rate, fp32_rate; /* and operations, with --trace */
 };
 
 struct sample {
@@ -32,11 +35,12 @@ static void help(void)
            "  -n N                decode tokens (32; 0: none)\n"
            "  -d LIST             depths: tokens in the sequence before (0)\n"
            "  -r N                repetitions, medians are printed (3)\n"
-           "  --json              results as JSON\n%s",
+           "  --json              results as JSON\n"
+           "  --trace             then, for each depth, one more run with the time of every kernel\n%s",
            cli_engine_help);
 }
 
-static const struct option longs[] = {CLI_LONG, {"json", 0, 0, OPT_JSON}, {"depths", 1, 0, 'd'}, {0, 0, 0, 0}};
+static const struct option longs[] = {CLI_LONG, {"json", 0, 0, OPT_JSON}, {"depths", 1, 0, 'd'}, {"trace", 0, 0, OPT_TRACE}, {0, 0, 0, 0}};
 
 static int parse_depths(struct bench *b, const char *list)
 {
@@ -65,6 +69,8 @@ static int parse_args(struct bench *b, int argc, char **argv)
         case 'r': bad = cli_int(&b->cli, "-r", optarg, 1, MAX_REPS, &b->reps); break;
         case 'd': bad = parse_depths(b, optarg); break;
         case OPT_JSON: b->json = 1; break;
+        case OPT_TRACE: b->trace = 1; break;
+        case 'h':
         case CLI_HELP: help(); return 1;
         case CLI_VERSION: cli_version(); return 1;
         case '?': return 3;
@@ -141,11 +147,25 @@ static double decode_bytes(const struct q_engine *en, int past)
     return weights + (double)past * (double)kv_page_bytes(&m->config, kv, kv) / KV_PAGE + 2.0 * (double)states_slot_bytes(&m->config);
 }
 
+static void print_json_text(const char *s)
+{
+    putchar('"');
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c < 32) printf("\\u%04x", c);
+        else if (c == '"' || c == '\\') printf("\\%c", c);
+        else putchar(c);
+    }
+    putchar('"');
+}
+
 static void print_row(struct bench *b, const struct q_engine *en, const char *test, int depth, const struct sample *s, double roof)
 {
     if (b->json) {
-        printf("%s{\"model\": \"%s\", \"threads\": %d, \"test\": \"%s\", \"depth\": %d, \"tokens_per_second\": %.3f, \"min\": %.3f, \"max\": %.3f",
-               b->rows_printed++ ? ",\n " : "[", q_engine_model(en)->path, q_engine_threads(en), test, depth, s->median, s->min, s->max);
+        printf("%s{\"model\": ", b->rows_printed++ ? ",\n " : "[");
+        print_json_text(q_engine_model(en)->path);
+        printf(", \"threads\": %d, \"test\": \"%s\", \"depth\": %d, \"tokens_per_second\": %.3f, \"min\": %.3f, \"max\": %.3f",
+               q_engine_threads(en), test, depth, s->median, s->min, s->max);
         if (roof > 0) printf(", \"roof\": %.3f, \"percent_of_roof\": %.1f", roof, 100 * s->median / roof);
         printf("}");
     } else {
@@ -174,15 +194,92 @@ static int bench_depth(struct bench *b, struct q_engine *en, int depth, struct q
     return rc;
 }
 
+/* --- the trace --------------------------------------------------------------------------------------------------------- */
+
+/* The larger of what memory and what arithmetic ask for, in percent of the time taken; *bound says which. Small kernels read from a cache, so they
+ * may pass 100. */
+static double percent_of_roof(const struct bench *b, const struct q_trace_line *l, const char **bound)
+{
+    struct q_shape s;
+    int int8 = !shape_parse(&s, l->shape, NULL) && shape_is(&s, "act", "q8");
+    double by_bytes = l->bytes / b->read_rate * 1e6, by_ops = l->ops / (int8 ? b->int8_rate : b->fp32_rate) * 1e6;
+    *bound = by_bytes > by_ops ? "bytes" : "ops";
+    return 100 * (by_bytes > by_ops ? by_bytes : by_ops) / l->us;
+}
+
+static void print_trace(struct bench *b, struct q_engine *en, const char *test, int depth)
+{
+    int n;
+    const struct q_trace_line *l = q_engine_trace_lines(en, &n);
+    double total = 0;
+    for (int i = 0; i < n; i++) total += l[i].us;
+    if (!b->json)
+        printf("\n%s at depth %d, %.2f ms in kernels\n\n|       ms | share |  calls |  us/call |    GB/s |   GOP/s | roof        | kernel\n"
+               "|---------:|------:|-------:|---------:|--------:|--------:|-------------|-------\n", test, depth, total * 1e-3);
+    for (int i = 0; i < n; i++) {
+        const char *bound;
+        double pct = percent_of_roof(b, &l[i], &bound);
+        if (b->json)
+            printf(",\n {\"trace\": \"%s\", \"depth\": %d, \"op\": \"%s\", \"shape\": \"%s\", \"calls\": %ld, \"us\": %.3f, \"bytes\": %.0f, \"ops\": %.0f, "
+                   "\"percent_of_roof\": %.1f, \"bound\": \"%s\"}", test, depth, l[i].op, l[i].shape, l[i].calls, l[i].us, l[i].bytes, l[i].ops, pct, bound);
+        else
+            printf("| %8.3f | %4.1f %% | %6ld | %8.2f | %7.2f | %7.1f | %4.0f %% %-5s | %s %s\n", l[i].us * 1e-3, 100 * l[i].us / total, l[i].calls,
+                   l[i].us / (double)l[i].calls, l[i].bytes / l[i].us * 1e-3, l[i].ops / l[i].us * 1e-3, pct, bound, l[i].op, l[i].shape);
+    }
+}
+
+/* One warm run before, as measure does. */
+static int trace_one(struct bench *b, struct q_engine *en, int depth, int decode, struct q_err *e)
+{
+    char test[16];
+    int rc = Q_OK;
+    for (int i = 0; i < 2 && !rc; i++) {
+        struct q_seq *s;
+        double seconds;
+        if ((rc = q_seq_open(en, &s, e))) break;
+        rc = q_seq_pretend(s, depth, e);
+        if (!rc && i) rc = q_engine_trace(en, 1, e);
+        if (!rc) rc = decode ? run_decode(b, en, s, &seconds, e) : run_prefill(b, en, s, &seconds, e);
+        q_seq_close(s);
+    }
+    snprintf(test, sizeof test, "%s%ld", decode ? "tg" : "pp", decode ? b->generate : b->prompt);
+    if (!rc) print_trace(b, en, test, depth);
+    q_engine_trace(en, 0, NULL);
+    return rc;
+}
+
+static int trace_all(struct bench *b, struct q_engine *en, struct q_err *e)
+{
+    int rc = roof_op_rate(q_engine_threads(en), q_engine_card(en)->isa, &b->int8_rate, &b->fp32_rate, e);
+    if (!rc && !b->json)
+        printf("\nroofs, measured: %.1f GB/s read, %.0f GOP/s int8, %.0f GFLOP/s fp32\n", b->read_rate * 1e-9, b->int8_rate * 1e-9, b->fp32_rate * 1e-9);
+    for (int i = 0; i < b->n_depths && !rc; i++) {
+        if (b->prompt) rc = trace_one(b, en, b->depth[i], 0, e);
+        if (!rc && b->generate) rc = trace_one(b, en, b->depth[i], 1, e);
+    }
+    return rc;
+}
+
+static int check_depths(const struct bench *b, const struct q_engine *en, struct q_err *e)
+{
+    long more = b->prompt > b->generate ? b->prompt : b->generate;
+    for (int i = 0; i < b->n_depths; i++)
+        if (b->depth[i] + more > q_engine_ctx(en))
+            return q_fail(e, Q_ELIMIT, "depth %d and %ld tokens more do not fit a context of %d", b->depth[i], more, q_engine_ctx(en));
+    return Q_OK;
+}
+
 static int bench_all(struct bench *b, struct q_engine *en, struct q_err *e)
 {
-    int rc = roof_read_rate(q_engine_threads(en), &b->read_rate, e);
+    int rc = check_depths(b, en, e);
+    if (!rc) rc = roof_read_rate(q_engine_threads(en), &b->read_rate, e);
     if (rc) return rc;
     if (!b->json)
         printf("%s, %d threads, medians of %ld\n\n| test    |  depth |     tok/s |       min |       max | roof                  |\n"
                "|---------|-------:|----------:|----------:|----------:|-----------------------|\n",
                q_engine_model(en)->path, q_engine_threads(en), b->reps);
     for (int i = 0; i < b->n_depths && !rc; i++) rc = bench_depth(b, en, b->depth[i], e);
+    if (!rc && b->trace) rc = trace_all(b, en, e);
     if (b->json) printf("%s]\n", b->rows_printed ? "" : "[");
     return rc;
 }

@@ -12,10 +12,13 @@
 #include "kset.h"
 #include <stddef.h>
 
+struct record_cost;
 struct q_launch {
     q_kernel_fn fn;
     const void *args;          /* owned by the list */
-    const char *op;            /* for traces */
+    const char *op;            /* for traces, as these two, which may be NULL and are borrowed from the kernel set: */
+    const char *shape;
+    const struct record_cost *cost;
 };
 
 struct q_list {

@@ -4,6 +4,7 @@
 #include "plan.h"
 #include "seq.h"
 #include "step_table.h"
+#include "trace.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,8 @@ struct q_engine {
     struct q_forward forward;
     struct q_memory memory;
     char numerics_id[64];
+
+    struct q_trace *trace;           /* owned; NULL: steps are not traced */
 
     q_ticket ticket;                 /* of the last submitted step */
     int in_flight;
@@ -194,6 +197,7 @@ int q_engine_open(struct q_engine **out, const struct q_engine_opts *o, struct q
 void q_engine_close(struct q_engine *en)
 {
     if (!en) return;
+    trace_close(en->trace);
     forward_close(&en->forward);
     step_table_close(&en->table);
     scratch_close(&en->scratch);
@@ -219,12 +223,28 @@ int q_engine_ctx(const struct q_engine *en) { return en->o.ctx; }
 int q_engine_max_rows(const struct q_engine *en) { return en->o.max_rows; }
 int q_engine_max_out(const struct q_engine *en) { return en->o.max_out; }
 int q_engine_threads(const struct q_engine *en) { return en->device->parts; }
+const struct q_card *q_engine_card(const struct q_engine *en) { return &en->device->card; }
+
+int q_engine_trace(struct q_engine *en, int on, struct q_err *e)
+{
+    trace_close(en->trace);
+    en->trace = on ? trace_open() : NULL;
+    return on && !en->trace ? q_fail(e, Q_EMEM, "no memory for a trace") : Q_OK;
+}
+
+const struct q_trace_line *q_engine_trace_lines(struct q_engine *en, int *n)
+{
+    *n = 0;
+    return en->trace ? trace_lines(en->trace, n) : NULL;
+}
 const char *q_engine_numerics_id(const struct q_engine *en) { return en->numerics_id; }
 int q_seq_open(struct q_engine *en, struct q_seq **s, struct q_err *e) { return seq_open(&en->memory, s, e); }
 
-static int submit(struct q_engine *en, const struct q_list *list, struct q_err *e)
+/* rows: those that the list's kernels see. */
+static int submit(struct q_engine *en, const struct q_list *list, int rows, struct q_err *e)
 {
-    return en->device->ops->submit(en->device, list, NULL, e);
+    double *trace = en->trace ? trace_list(en->trace, list, rows) : NULL;
+    return en->device->ops->submit(en->device, list, trace, e);
 }
 
 /* Residual rows after layer taps[i], one list up to each tap. */
@@ -235,7 +255,7 @@ static int run_tapped(struct q_engine *en, const struct q_step *s, enum q_form f
     for (int i = 0; i <= s->n_taps && !rc; i++) {
         int to = i < s->n_taps ? f->end[form][s->taps[i]] : f->layers[form].n;
         struct q_list part = {f->layers[form].launch + from, to - from, 0};
-        if (to > from) rc = submit(en, &part, e);
+        if (to > from) rc = en->device->ops->submit(en->device, &part, NULL, e);
         if (!rc) rc = en->device->ops->wait(en->device, e);   /* `part` ends with this turn */
         size_t bytes = (size_t)s->n_rows * (size_t)n * sizeof(float);
         if (!rc && i < s->n_taps) rc = en->device->ops->read(en->device, s->tap_out + (size_t)i * (size_t)s->n_rows * (size_t)n, en->scratch.x, bytes, e);
@@ -249,13 +269,13 @@ static int run_head(struct q_engine *en, const struct q_step *s, struct q_err *e
     const struct q_config *c = &en->model->config;
     size_t outs = (size_t)en->table.host.n_out;
     if (!outs) return Q_OK;
-    int rc = submit(en, &en->forward.head[outs <= Q_FEW_ROWS ? Q_FEW : Q_MANY], e);
-    if (!rc && en->table.want & Q_WANT_TOP) rc = submit(en, &en->forward.top, e);
+    int rc = submit(en, &en->forward.head[outs <= Q_FEW_ROWS ? Q_FEW : Q_MANY], (int)outs, e);
+    if (!rc && en->table.want & Q_WANT_TOP) rc = submit(en, &en->forward.top, (int)outs, e);
     if (!rc && s->hidden_out) rc = en->device->ops->read(en->device, s->hidden_out, en->scratch.hn, outs * (size_t)c->n_embd * sizeof(float), e);
     /* Before sampling, which may overwrite them. */
     if (!rc && en->table.want & Q_WANT_LOGITS)
         rc = en->device->ops->read(en->device, en->logits, en->scratch.logits, outs * (size_t)c->n_vocab * sizeof(float), e);
-    if (!rc && en->table.want & Q_WANT_ID) rc = submit(en, &en->forward.sample, e);
+    if (!rc && en->table.want & Q_WANT_ID) rc = submit(en, &en->forward.sample, (int)outs, e);
     return rc;
 }
 
@@ -271,11 +291,12 @@ static int check_step(struct q_engine *en, const struct q_step *s, struct q_err 
 int q_step_submit(struct q_engine *en, const struct q_step *s, q_ticket *t, struct q_err *e)
 {
     int rc = check_step(en, s, e);
+    if (!rc && en->trace) trace_step(en->trace, s->n_rows, q_seq_length(s->rows[0].seq));
     if (!rc) rc = step_table_fill(&en->table, s, e);
     if (rc) return rc;
     enum q_form form = s->n_rows <= Q_FEW_ROWS ? Q_FEW : Q_MANY;
-    rc = submit(en, &en->forward.embed, e);
-    if (!rc) rc = s->n_taps ? run_tapped(en, s, form, e) : submit(en, &en->forward.layers[form], e);
+    rc = submit(en, &en->forward.embed, s->n_rows, e);
+    if (!rc) rc = s->n_taps ? run_tapped(en, s, form, e) : submit(en, &en->forward.layers[form], s->n_rows, e);
     if (!rc) rc = run_head(en, s, e);
     if (rc) return rc;
     en->in_flight = 1;
@@ -306,6 +327,7 @@ int q_step_wait(struct q_engine *en, q_ticket t, struct q_result *r, struct q_er
 {
     if (!en->in_flight || t != en->ticket) return q_fail(e, Q_EINPUT, "ticket %llu is not in flight", t);
     int rc = en->device->ops->wait(en->device, e);
+    if (!rc && en->trace) trace_collect(en->trace);
     if (!rc) rc = read_results(en, e);
     en->in_flight = 0;
     unsigned want = en->table.want;

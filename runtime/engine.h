@@ -50,8 +50,15 @@ int q_engine_ctx(const struct q_engine *en);
 int q_engine_max_rows(const struct q_engine *en);
 int q_engine_max_out(const struct q_engine *en);
 int q_engine_threads(const struct q_engine *en);
+const struct q_card *q_engine_card(const struct q_engine *en);
 /* Id of the numerics in use: kernel set and mode, for logs and system_fingerprint. */
 const char *q_engine_numerics_id(const struct q_engine *en);
+
+/* bench: from now on the kernels of every step without taps are timed (on 0: no longer); what was summed before is forgotten. */
+int q_engine_trace(struct q_engine *en, int on, struct q_err *e);
+struct q_trace_line;
+/* The sums so far, one line an op and shape, longest first (trace.h); valid until the next step. */
+const struct q_trace_line *q_engine_trace_lines(struct q_engine *en, int *n);
 
 int q_seq_open(struct q_engine *en, struct q_seq **s, struct q_err *e);
 void q_seq_close(struct q_seq *s);

@@ -33,6 +33,9 @@ static void push(struct build *b, const char *op, const void *args, size_t bytes
     q_kernel_fn fn;
     if (!b->rc) b->rc = kset_find(b->p->kernels, op, b->shape, &fn, b->e);
     if (!b->rc) b->rc = list_push(b->list, fn, op, args, bytes, b->e);
+    if (b->rc) return;
+    struct q_launch *l = &b->list->launch[b->list->n - 1];
+    kset_about(b->p->kernels, op, b->shape, &l->shape, &l->cost);
 }
 
 /* Rows of activations in the two forms that a product may take. */

@@ -293,6 +293,13 @@ int kset_find(const struct kset *k, const char *op, const char *shape, q_kernel_
     return *fn ? Q_OK : q_fail(e, Q_EMISS, "the kernel set has no %s %s", op, shape);
 }
 
+void kset_about(const struct kset *k, const char *op, const char *shape, const char **text, const struct record_cost **cost)
+{
+    const struct answer *a = answer_of(k, op, shape);
+    *text = a ? k->problems.p[a - k->answers].shape : NULL;
+    *cost = a ? &a->record->cost : NULL;
+}
+
 const char *kset_layout(const struct kset *k, const char *type, long n, long kk)
 {
     char shape[Q_SHAPE_TEXT];

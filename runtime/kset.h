@@ -55,6 +55,9 @@ int kset_open(struct kset **k, const struct q_model *m, const struct kset_opts *
 void kset_close(struct kset *k);
 /* The function for a problem; Q_EMISS names it if the set has none (a bug: kset_problems did not list it). */
 int kset_find(const struct kset *k, const char *op, const char *shape, q_kernel_fn *fn, struct q_err *e);
+/* For traces: the set's own text of the shape and what its record says that a call costs. NULLs if it has no such problem. */
+struct record_cost;
+void kset_about(const struct kset *k, const char *op, const char *shape, const char **text, const struct record_cost **cost);
 /* The layout chosen for a weight of this type and size. */
 const char *kset_layout(const struct kset *k, const char *type, long n, long kk);
 /* How many problems are answered by tuned, borrowed and default records. */

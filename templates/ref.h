@@ -25,6 +25,10 @@ struct ref_case *ref_case_open(void);
 void ref_case_close(struct ref_case *c);
 /* Canaries intact, inputs as in `want`, outputs within their tolerance of `want`. The line names buffer, index and both values. */
 int ref_case_compare(const struct ref_case *want, const struct ref_case *got, struct q_err *e);
+/* A case as it is now: its own buffers, but for REF_BYTES inputs (weights), which it shares with `c` and must not outlive. */
+struct ref_case *ref_case_copy(const struct ref_case *c);
+/* Puts outputs, work and canaries of `c` back to what its copy `from` holds, so that one case serves many candidates. */
+void ref_case_restore(struct ref_case *c, const struct ref_case *from);
 /* Over the bytes of all OUT and INOUT buffers: equal for equal results. */
 unsigned long long ref_case_hash(const struct ref_case *c);
 /* Of all its buffers. */

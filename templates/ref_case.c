@@ -56,7 +56,7 @@ void ref_case_close(struct ref_case *c)
 {
     if (!c) return;
     for (int i = 0; i < c->n; i++) {
-        unguard(&c->buf[i]);
+        if (c->buf[i].block) unguard(&c->buf[i]);
         free(c->buf[i].block);
     }
     free(c);
@@ -74,6 +74,33 @@ void *ref_buf(struct ref_case *c, const char *name, enum ref_role role, enum ref
     memset(b->data, 0xFF, b->bytes);
     guard(b);
     return b->data;
+}
+
+static int is_shared(const struct buffer *b) { return b->role == REF_IN && b->elem == REF_BYTES; }
+
+struct ref_case *ref_case_copy(const struct ref_case *c)
+{
+    struct ref_case *copy = ref_case_open();
+    for (int i = 0; i < c->n; i++) {
+        const struct buffer *b = &c->buf[i];
+        if (is_shared(b)) {
+            copy->buf[copy->n] = *b;
+            copy->buf[copy->n++].block = NULL;
+        } else {
+            memcpy(ref_buf(copy, b->name, b->role, b->elem, b->count, b->tol), b->data, b->bytes);
+        }
+    }
+    return copy;
+}
+
+void ref_case_restore(struct ref_case *c, const struct ref_case *from)
+{
+    for (int i = 0; i < c->n; i++) {
+        if (c->buf[i].role == REF_IN) continue;
+        memcpy(c->buf[i].data, from->buf[i].data, c->buf[i].bytes);
+        unguard(&c->buf[i]);
+        guard(&c->buf[i]);
+    }
 }
 
 static int canaries_intact(const struct buffer *b)

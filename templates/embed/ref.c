@@ -9,7 +9,10 @@
 
 static void fill_weights(const struct q_format *f, unsigned char *p, size_t bytes, unsigned long long *seed)
 {
-    for (size_t i = 0; i < bytes; i++) p[i] = (unsigned char)(ref_next(seed) >> 56);
+    for (size_t i = 0; i < bytes; i += 8) {
+        unsigned long long bits = ref_next(seed);
+        memcpy(p + i, &bits, bytes - i < 8 ? bytes - i : 8);
+    }
     if (f->type == Q_TYPE_Q8_0) {                      /* any int8, but scales below the infinities of half */
         for (size_t b = 1; b < bytes; b += 34) p[b] &= 0xbf;
         return;

@@ -27,7 +27,10 @@ static void fill_q8(unsigned char *p, size_t blocks, int k, unsigned long long *
     for (size_t b = 0; b < blocks; b++, p += 34) {
         u16 d = ref_f32_to_half((f32)(ref_uniform(seed, 0.5, 1.5) / 128));
         memcpy(p, &d, 2);
-        for (int i = 0; i < 32; i++) p[2 + i] = (unsigned char)(ref_next(seed) >> 56);
+        for (int i = 0; i < 32; i += 8) {
+            unsigned long long bits = ref_next(seed);
+            memcpy(p + 2 + i, &bits, 8);
+        }
     }
 }
 

@@ -1,0 +1,242 @@
+/* The tuner's logic by replay: a measurer that answers from a table shows who wins, who is dropped, what a tie and noise do. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "autotune/race.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KERNELS = 12 };
+
+/* A machine: what each kernel takes at each size, how noisy it is, how it slows down as it is used. */
+struct machine {
+    double us[KERNELS][2];
+    double noise;             /* samples are up to this share above the truth */
+    double drift;             /* and grow by this share every sample */
+    int fails[KERNELS];       /* 0, or the code that timing it gives */
+    int calls[KERNELS][2];
+    int n;
+    unsigned long long seed;
+};
+
+static double uniform(struct machine *m)
+{
+    m->seed = m->seed * 6364136223846793005ull + 1442695040888963407ull;
+    return (double)(m->seed >> 11) * 0x1p-53;
+}
+
+static int replay(void *arg, int slot, const char *object, const char *kernel, int size, int n, double *us, struct q_err *e)
+{
+    struct machine *m = arg;
+    int k = atoi(kernel + 1);
+    assert_int_equal(slot, 3);
+    if (m->fails[k]) return q_fail(e, m->fails[k], "%s fails", object);
+    for (int i = 0; i < n; i++) us[i] = m->us[k][size] * (1 + m->noise * uniform(m)) * (1 + m->drift * m->n++);
+    m->calls[k][size] += n;
+    return Q_OK;
+}
+
+static const char *const names[KERNELS] = { "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8", "k9", "k10", "k11" };
+
+static struct racer *racers(void)
+{
+    struct racer *r = calloc(KERNELS, sizeof *r);
+    assert_non_null(r);
+    for (int i = 0; i < KERNELS; i++) r[i] = (struct racer){ .object = names[i], .kernel = names[i] };
+    return r;
+}
+
+static struct measurer table_of(struct machine *m) { return (struct measurer){ .arg = m, .time = replay }; }
+
+static struct race race_of(const struct measurer *m)
+{
+    return (struct race){ .m = m, .slot = 3, .n_sizes = 2, .weight = { 0.75, 0.25 }, .budget_us = 1e6 };
+}
+
+static struct machine even(double us)
+{
+    struct machine m = { .seed = 1 };
+    for (int i = 0; i < KERNELS; i++) m.us[i][0] = m.us[i][1] = us;
+    return m;
+}
+
+static int run(struct machine *m, struct racer *r, int n, int *best, struct q_err *e)
+{
+    struct measurer table = table_of(m);
+    struct race race = race_of(&table);
+    return race_run(&race, r, n, best, e);
+}
+
+static void test_median_and_mad(void **state)
+{
+    const double odd[] = { 5, 1, 9 }, four[] = { 4, 1, 2, 100 };
+    assert_float_equal(race_median(odd, 3), 5, 0);
+    assert_float_equal(race_median(four, 4), 3, 0);
+    assert_float_equal(race_mad(odd, 3), 4, 0);
+    assert_true(isinf(race_median(odd, 0)));
+}
+
+static void test_fastest_wins_by_weighted_sizes(void **state)
+{
+    struct machine m = even(1000);
+    struct racer *r = racers();
+    struct q_err e;
+    int best;
+    m.us[4][0] = 700;                          /* 0.75 * 0.7 + 0.25 * 1.0 = 0.775 */
+    m.us[7][0] = 900, m.us[7][1] = 500;        /* 0.8 */
+    m.noise = 0.01;
+    assert_int_equal(run(&m, r, KERNELS, &best, &e), Q_OK);
+    assert_int_equal(best, 4);
+    assert_float_equal(r[4].score, 0.775, 0.02);
+    free(r);
+}
+
+static void test_slow_ones_are_stopped_at_once(void **state)
+{
+    struct machine m = even(1000);
+    struct racer *r = racers();
+    struct q_err e;
+    int best;
+    m.us[2][0] = 3500;
+    m.us[5][1] = 3500;
+    assert_int_equal(run(&m, r, KERNELS, &best, &e), Q_OK);
+    assert_int_equal(m.calls[2][0], 1);
+    assert_int_equal(m.calls[2][1], 0);
+    assert_int_equal(m.calls[5][0] + m.calls[5][1], 2);
+    assert_true(m.calls[0][0] >= 4);
+    free(r);
+}
+
+static void test_most_samples_go_to_the_best(void **state)
+{
+    struct machine m = even(1000);
+    struct racer *r = racers();
+    struct q_err e;
+    int best;
+    for (int i = 1; i < KERNELS; i++) m.us[i][0] = m.us[i][1] = 1000 + 100 * i;
+    m.us[9][0] = m.us[9][1] = 500;
+    assert_int_equal(run(&m, r, KERNELS, &best, &e), Q_OK);
+    assert_int_equal(best, 9);
+    assert_true(m.calls[9][0] > 2 * m.calls[11][0]);
+    free(r);
+}
+
+static void test_a_tie_goes_to_the_default_then_to_canonical(void **state)
+{
+    struct machine m = even(1000);
+    struct racer *r = racers();
+    struct q_err e;
+    int best;
+    m.us[3][0] = m.us[3][1] = 995;
+    assert_int_equal(run(&m, r, KERNELS, &best, &e), Q_OK);
+    assert_int_equal(best, 0);
+    free(r);
+    r = racers();
+    m.us[3][0] = m.us[3][1] = 800;
+    m.us[6][0] = m.us[6][1] = 804;
+    m.us[8][0] = m.us[8][1] = 804;
+    r[8].canonical = 1;
+    assert_int_equal(run(&m, r, KERNELS, &best, &e), Q_OK);
+    assert_int_equal(best, 8);
+    free(r);
+}
+
+static void test_a_failing_candidate_fails_alone(void **state)
+{
+    struct machine m = even(1000);
+    struct racer *r = racers();
+    struct q_err e = { 0 };
+    int best;
+    m.us[1][0] = m.us[1][1] = 100;
+    m.fails[1] = Q_EINTERNAL;
+    m.us[2][0] = m.us[2][1] = 600;
+    assert_int_equal(run(&m, r, KERNELS, &best, &e), Q_OK);
+    assert_int_equal(best, 2);
+    assert_true(r[1].bad);
+    assert_string_equal(r[1].why, "k1 fails");
+    free(r);
+}
+
+static void test_a_failing_default_and_an_interrupt_end_the_race(void **state)
+{
+    struct machine m = even(1000);
+    struct racer *r = racers();
+    struct q_err e = { 0 };
+    int best;
+    m.fails[0] = Q_EINTERNAL;
+    assert_int_equal(run(&m, r, KERNELS, &best, &e), Q_EINTERNAL);
+    assert_non_null(strstr(e.text, "k0 fails"));
+    free(r);
+    r = racers();
+    m.fails[0] = 0;
+    m.fails[5] = Q_EIO;
+    assert_int_equal(run(&m, r, KERNELS, &best, &e), Q_EIO);
+    free(r);
+}
+
+static struct duel duel(struct machine *m)
+{
+    struct measurer table = table_of(m);
+    struct race race = race_of(&table);
+    struct racer *r = racers();
+    struct q_err e;
+    struct duel d;
+    int best;
+    assert_int_equal(race_run(&race, r, 2, &best, &e), Q_OK);
+    assert_int_equal(race_duel(&race, &r[0], &r[1], &d, &e), Q_OK);
+    free(r);
+    return d;
+}
+
+static void test_duels(void **state)
+{
+    struct machine m = even(1000);
+    m.us[1][0] = m.us[1][1] = 900;
+    m.noise = 0.02;
+    struct duel d = duel(&m);
+    assert_true(d.accepted);
+    assert_float_equal(d.gain, 0.1, 0.02);
+    m.us[1][0] = m.us[1][1] = 985;             /* clearly faster, and not by enough to matter */
+    d = duel(&m);
+    assert_false(d.accepted);
+    m.us[1][0] = m.us[1][1] = 970;             /* enough, and not to be told from the noise */
+    m.noise = 1;
+    d = duel(&m);
+    assert_false(d.accepted);
+    assert_true(d.band > 0.05);
+}
+
+/* A machine that becomes half as fast meets both alike. */
+static void test_a_drift_does_not_decide(void **state)
+{
+    struct machine m = even(1000);
+    m.drift = 0.01;
+    struct duel d = duel(&m);
+    assert_false(d.accepted);
+    m = even(1000);
+    m.drift = 0.01;
+    m.us[1][0] = m.us[1][1] = 850;
+    d = duel(&m);
+    assert_true(d.accepted);
+    assert_float_equal(d.gain, 0.15, 0.03);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_median_and_mad),
+        cmocka_unit_test(test_fastest_wins_by_weighted_sizes),
+        cmocka_unit_test(test_slow_ones_are_stopped_at_once),
+        cmocka_unit_test(test_most_samples_go_to_the_best),
+        cmocka_unit_test(test_a_tie_goes_to_the_default_then_to_canonical),
+        cmocka_unit_test(test_a_failing_candidate_fails_alone),
+        cmocka_unit_test(test_a_failing_default_and_an_interrupt_end_the_race),
+        cmocka_unit_test(test_duels),
+        cmocka_unit_test(test_a_drift_does_not_decide),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

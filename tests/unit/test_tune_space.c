@@ -1,0 +1,157 @@
+/* Which candidates a tune tries: from real spaces, for a card that is written down here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "autotune/sizes.h"
+#include "autotune/space.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define CARD "cpu:amd-25-17,isa=avx512vnni+avx2+sse42+scalar,l1=32,l2=1024,l3=32768,t=2"
+#define SHAPE "type=q8_0,act=q8,layout=r16u,n=2048,k=1024,epi=none"
+
+static struct gen *g;
+
+static int open_generator(void **state)
+{
+    struct q_err e;
+    return gen_open(&g, NULL, &e);
+}
+
+static int close_generator(void **state)
+{
+    gen_close(g);
+    return 0;
+}
+
+static struct space open_space(const char *op, const char *shape)
+{
+    struct space s;
+    struct q_err e = { 0 };
+    assert_int_equal(space_open(&s, g, op, shape, CARD, "pinned", &e), Q_OK);
+    return s;
+}
+
+static void default_params(const char *op, const char *shape, char params[256])
+{
+    struct gen_kernel k;
+    struct q_err e;
+    assert_int_equal(gen_emit(g, op, shape, NULL, CARD, "pinned", &k, &e), Q_OK);
+    strcpy(params, k.params);
+    gen_kernel_free(&k);
+}
+
+static void test_what_is_pruned_has_a_reason(void **state)
+{
+    struct space s = open_space("matmul", SHAPE);
+    int pruned = 0, isa = 0;
+    for (int i = 0; i < s.n_reasons; i++) {
+        pruned += s.reason[i].n;
+        isa |= !strcmp(s.reason[i].text, "the card has the instruction path");
+    }
+    assert_true(s.n > 20 && s.n < s.total);
+    assert_int_equal(pruned, s.total - s.n);
+    assert_true(isa);
+    space_close(&s);
+}
+
+static void test_default_first_then_winners_of_others(void **state)
+{
+    struct space s = open_space("matmul", SHAPE);
+    char first[256], seeds[2][256] = { "", "isa=none,tm=1" };
+    int picked[24], again[24];
+    default_params("matmul", SHAPE, first);
+    int at = space_find(&s, first) ? 0 : 1;
+    strcpy(seeds[0], s.params[at]);
+    int n = space_pick(&s, first, (const char (*)[256])seeds, 2, 12, 7, picked);
+    assert_int_equal(n, 12);
+    assert_int_equal(picked[0], space_find(&s, first));
+    assert_int_equal(picked[1], at);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < i; j++) assert_int_not_equal(picked[i], picked[j]);
+    assert_int_equal(space_pick(&s, first, (const char (*)[256])seeds, 2, 12, 7, again), 12);
+    assert_memory_equal(picked, again, 12 * sizeof *picked);
+    space_pick(&s, first, (const char (*)[256])seeds, 2, 12, 8, again);
+    assert_memory_not_equal(picked, again, 12 * sizeof *picked);
+    space_close(&s);
+}
+
+static int on_path(const struct space *s, const int *picked, int n, const char *path)
+{
+    int k = 0;
+    for (int i = 0; i < n; i++) k += strstr(s->params[picked[i]], path) != NULL;
+    return k;
+}
+
+static void test_the_best_path_gets_most(void **state)
+{
+    struct space s = open_space("matvec", SHAPE);
+    char first[256];
+    int picked[24];
+    default_params("matvec", SHAPE, first);
+    assert_int_equal(space_pick(&s, first, NULL, 0, 24, 1, picked), 24);
+    assert_int_equal(on_path(&s, picked, 24, "isa=avx512vnni"), 20);
+    assert_int_equal(space_pick(&s, first, NULL, 0, 6, 1, picked), 6);
+    assert_int_equal(on_path(&s, picked, 6, "isa=avx512vnni"), 6);
+    space_close(&s);
+}
+
+static void test_a_default_outside_the_space_picks_nothing(void **state)
+{
+    struct space s = open_space("rmsnorm", "n=256,out=q8");
+    int picked[4];
+    assert_int_equal(space_pick(&s, "isa=abacus", NULL, 0, 4, 1, picked), 0);
+    assert_int_equal(space_find(&s, "isa=abacus"), -1);
+    space_close(&s);
+}
+
+static void test_steps_are_one_value_of_one_param(void **state)
+{
+    struct space s = open_space("matmul", SHAPE);
+    int at = space_find(&s, "isa=avx512vnni,fma=hw,tm=2,tn=4,chain=chunk"), steps[32], seen = 0;
+    assert_true(at >= 0);
+    int n = space_steps(&s, at, steps, 32);
+    for (int i = 0; i < n; i++) {
+        const char *p = s.params[steps[i]];
+        assert_int_not_equal(steps[i], at);
+        seen |= 1 * !strcmp(p, "isa=avx512vnni,fma=hw,tm=1,tn=4,chain=chunk") | 2 * !strcmp(p, "isa=avx512vnni,fma=hw,tm=3,tn=4,chain=chunk")
+                | 4 * !strcmp(p, "isa=avx512vnni,fma=hw,tm=2,tn=3,chain=chunk") | 8 * !strcmp(p, "isa=avx512vnni,fma=hw,tm=2,tn=5,chain=chunk");
+        assert_null(strstr(p, "tm=4"));
+        assert_null(strstr(p, "tn=8"));
+    }
+    assert_int_equal(seen, 15);
+    assert_true(space_steps(&s, at, steps, 2) == 2);
+    space_close(&s);
+}
+
+static void test_sizes_stand_for_use_and_are_cut(void **state)
+{
+    struct sizes s;
+    struct q_err e;
+    assert_int_equal(sizes_of(&s, g, "matvec", SHAPE, &e), Q_OK);
+    assert_int_equal(s.time[0].rows, 1);
+    assert_true(s.cold && s.weight[0] > 0.5);
+    assert_int_equal(sizes_of(&s, g, "matmul", SHAPE, &e), Q_OK);
+    assert_int_equal(s.time[0].rows, 512);
+    assert_int_equal(sizes_of(&s, g, "matmul", "type=q8_0,act=q8,layout=r16u,n=248320,k=1024,epi=none", &e), Q_OK);
+    assert_int_equal(s.time[0].rows, 32);
+    double sum = 0;
+    for (int i = 0; i < s.n; i++) sum += s.weight[i];
+    assert_float_equal(sum, 1, 1e-9);
+    assert_int_equal(sizes_of(&s, g, "no_such_op", "n=1", &e) != Q_OK, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_pruned_has_a_reason),
+        cmocka_unit_test(test_default_first_then_winners_of_others),
+        cmocka_unit_test(test_the_best_path_gets_most),
+        cmocka_unit_test(test_a_default_outside_the_space_picks_nothing),
+        cmocka_unit_test(test_steps_are_one_value_of_one_param),
+        cmocka_unit_test(test_sizes_stand_for_use_and_are_cut),
+    };
+    return cmocka_run_group_tests(tests, open_generator, close_generator);
+}
