@@ -1,5 +1,6 @@
 #include "chat_ask.h"
 #include "chat_fields.h"
+#include "runtime/reply.h"
 #include "span.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,17 +156,6 @@ static char *read_options(struct fields *f, const char *server_default, int in_t
 
 /* ---- the prompt ---- */
 
-/* Whether the answer begins inside a think block: the last of <think> and </think> behind the last control token opens one. */
-static int begins_thinking(const struct tokenizer *t, const struct tok_ids *ids)
-{
-    int32_t open = tok_find(t, "<think>", 7), close = tok_find(t, "</think>", 8);
-    for (size_t i = ids->n; i-- > 0;) {
-        if (ids->at[i] == open) return 1;
-        if (ids->at[i] == close || tok_type(t, ids->at[i]) == TOK_CONTROL) return 0;
-    }
-    return 0;
-}
-
 static int encode(struct chat_ask *a, struct server *sv, const char *messages, const char *options, struct api_error *x)
 {
     const struct q_engine *en = worker_engine(sv->worker);
@@ -174,7 +164,7 @@ static int encode(struct chat_ask *a, struct server *sv, const char *messages, c
     if (worker_encode(sv->worker, messages, options, ids, &e)) return api_fail_err(x, e.code == Q_EMISS ? NULL : "messages", &e);
     if (ids->n > (size_t)q_engine_ctx(en))
         return api_fail(x, 400, "context_length_exceeded", "messages", "the prompt has %zu tokens and the context is %d", ids->n, q_engine_ctx(en));
-    a->job.thinking = begins_thinking(q_engine_tokenizer(en), ids);
+    a->job.thinking = q_reply_opens_thinking(q_engine_tokenizer(en), ids->at, ids->n);
     return 0;
 }
 
