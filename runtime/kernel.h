@@ -44,7 +44,7 @@ static inline void team_share(const struct team *t, i64 n, i64 grain, i64 *begin
 }
 
 /* Quantised activations, row-major: q [rows][K], d and s [rows][K/32]; x ~ q*d, s = sum of q over the block.
- * d = max|x| / 127 in fp32, q = round-half-even(x / d), computed as x * (127 / max|x|); all zero: d = 0, q = 0. */
+ * d = max|x| / 127 in fp32, q = round-half-even(x / d), computed as x * (127 / max|x|); max|x| up to 2^-120 counts as zero: d = 0, q = 0. */
 struct act_q8 {
     i8 *q;
     f32 *d;
