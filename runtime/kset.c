@@ -24,6 +24,7 @@ struct kset {
     struct answer *answers;  /* [problems.n] */
     char temp[Q_PATH];       /* cache of this process alone, "" if none */
     char *notes;             /* owned: lines about damaged files, '\n'-separated */
+    char *told;              /* owned: those that the child has told */
     int missing;
     char first_missing[300];
     char id[16];
@@ -43,10 +44,12 @@ static void say(struct kset *k, const char *fmt, ...)
     k->o.say(k->o.say_arg, line);
 }
 
-/* The store's lines are kept: when a child runs it meets the same files and tells the same, so they are then dropped. */
+/* The store's lines are kept: when a child runs it meets the same files and tells the same, so they are then dropped, and not told
+ * again where the child has not mended the file (a winner's record: only a tune does). */
 static void keep_note(void *arg, const char *line)
 {
     struct kset *k = arg;
+    if (k->told && strstr(k->told, line)) return;
     size_t have = k->notes ? strlen(k->notes) : 0, n = strlen(line);
     char *more = realloc(k->notes, have + n + 2);
     if (!more) return;
@@ -207,9 +210,14 @@ static int build_missing(struct kset *k, struct q_err *e)
     if (store_can_write(k->store, &why) && (r = use_temp(k, &why, e))) return r;
     if (k->answers) say(k, "%d of %d kernels are missing: building them with default params (quarry-tune --effort none)", k->missing, k->problems.n);
     else say(k, "no kernels for this model on this card yet: building them with default params (quarry-tune --effort none)");
-    free(k->notes);
+    free(k->told);
+    k->told = k->notes;
     k->notes = NULL;
-    return kset_run_tuner(&k->o, k->temp[0] ? k->temp : NULL, e);
+    int failed = kset_run_tuner(&k->o, k->temp[0] ? k->temp : NULL, e);
+    if (!failed) return Q_OK;
+    free(k->told);
+    k->told = NULL;
+    return failed;
 }
 
 static int complete(struct kset *k, const struct q_model *m, struct q_err *e)
@@ -274,6 +282,7 @@ void kset_close(struct kset *k)
     drop_answers(k);
     store_close(k->store);
     free(k->notes);
+    free(k->told);
     free(k);
 }
 
