@@ -103,19 +103,25 @@ static void card_folder(char *dst, size_t cap, const char *card)
     dst[n] = 0;
 }
 
-static int record_path(char path[Q_PATH], const struct store_layer *l, const struct store_key *k, struct q_err *e)
+void store_file_name(char file[64], const struct store_key *k)
 {
-    char card[200], buckets[48], problem[65], file[64];
+    char buckets[48], problem[65];
     snprintf(buckets, sizeof buckets, "rows=%d,ctx=%d", k->rows, k->ctx);
     sha_texts(problem, (const char *const[]){ k->op, k->shape, buckets, k->profile }, 4);
-    snprintf(file, sizeof file, "%.24s-%.12s.json", problem, k->generator);
+    snprintf(file, 64, "%.24s-%.12s.json", problem, k->generator);
+}
+
+static int record_path(char path[Q_PATH], const struct store_layer *l, const struct store_key *k, struct q_err *e)
+{
+    char card[200], file[64];
+    store_file_name(file, k);
     card_folder(card, sizeof card, k->card);
     return path_join(path, e, l->dir, card, k->op, file, NULL);
 }
 
 /* --- records ----------------------------------------------------------------------------------------------------------- */
 
-static int read_record(struct record *r, const struct store_layer *l, const char *path, struct q_err *e)
+int store_read(struct record *r, const struct store_layer *l, const char *path, struct q_err *e)
 {
     char *text;
     size_t n;
@@ -126,24 +132,40 @@ static int read_record(struct record *r, const struct store_layer *l, const char
     return bad;
 }
 
-static int answers(const struct record *r, const struct store_key *k)
+int store_answers(const struct record *r, const struct store_key *k)
 {
     return !strcmp(r->op, k->op) && !strcmp(r->shape, k->shape) && r->rows == k->rows && r->ctx == k->ctx && !strcmp(r->profile, k->profile)
-           && !strcmp(r->card, k->card) && !strcmp(r->generator, k->generator);
+           && !strcmp(r->generator, k->generator);
 }
 
-int store_find(struct store *s, const struct store_key *k, int *layer, struct record *r, struct q_err *e)
+/* The card's own record in one layer; what is wrong with it is said unless quiet. */
+static int find_in(const struct store *s, const struct store_layer *l, const struct store_key *k, struct record *r, int quiet)
 {
     char path[Q_PATH];
     struct q_err why;
-    while (*layer < s->n_layers) {
-        const struct store_layer *l = &s->layers[(*layer)++];
-        if (record_path(path, l, k, NULL)) continue;
-        int bad = read_record(r, l, path, &why);
-        if (!bad && answers(r, k)) return Q_OK;
-        if (!bad) store_say(s, "%s: damaged record: it is for %s %s; not used", path, r->op, r->shape);
-        else if (bad != Q_EMISS) store_say(s, "%s; not used", why.text);
-    }
+    if (record_path(path, l, k, NULL)) return Q_EMISS;
+    int bad = store_read(r, l, path, &why);
+    if (!bad && store_answers(r, k) && !strcmp(r->card, k->card)) return Q_OK;
+    if (!bad && !quiet) store_say(s, "%s: damaged record: it is for %s %s; not used", path, r->op, r->shape);
+    else if (bad != Q_EMISS && !quiet) store_say(s, "%s; not used", why.text);
+    return Q_EMISS;
+}
+
+/* What was borrowed before, and built with this machine's compiler, goes before what can be borrowed now. */
+static int find_borrowed(struct store *s, const struct store_key *k, struct record *r)
+{
+    int built = s->defaults >= 0 && !find_in(s, &s->layers[s->defaults], k, r, 1) && !strcmp(r->origin, "borrowed");
+    return built ? Q_OK : store_borrow(s, k, r);
+}
+
+/* Places in order: the layers of winners, other cards' winners, the layer of default params. */
+int store_find(struct store *s, const struct store_key *k, int *layer, struct record *r, struct q_err *e)
+{
+    int winners = s->n_layers - (s->defaults >= 0);
+    while (*layer < winners)
+        if (!find_in(s, &s->layers[(*layer)++], k, r, 0)) return Q_OK;
+    if (*layer == winners && ++*layer && !find_borrowed(s, k, r)) return Q_OK;
+    if (*layer == winners + 1 && ++*layer && s->defaults >= 0 && !find_in(s, &s->layers[s->defaults], k, r, 0)) return Q_OK;
     return q_fail(e, Q_EMISS, "no record for %s %s on %s", k->op, k->shape, k->card);
 }
 
@@ -168,8 +190,8 @@ static int print_checked(const struct record *r, char **text, struct q_err *e)
 
 int store_put(struct store *s, const struct record *r, struct q_err *e)
 {
-    int layer = strcmp(r->origin, "default") ? s->tuned : s->defaults;
-    if (layer < 0) return q_fail(e, Q_EIO, "no place for records: set %s", xdg_variable(strcmp(r->origin, "default") ? XDG_DATA : XDG_CACHE));
+    int tuned = !strcmp(r->origin, "tuned"), layer = tuned ? s->tuned : s->defaults;
+    if (layer < 0) return q_fail(e, Q_EIO, "no place for records: set %s", xdg_variable(tuned ? XDG_DATA : XDG_CACHE));
     struct store_key k = { r->op, r->shape, r->rows, r->ctx, r->profile, r->card, r->generator };
     char path[Q_PATH], *text;
     struct q_err why;
@@ -204,7 +226,7 @@ static int each_file(const struct visit *v, const char *dir)
     for (int i = 0; i < n; i++) {
         size_t len = strlen(names[i]->d_name);
         if (!stop && len > 5 && !strcmp(names[i]->d_name + len - 5, ".json") && !path_join(path, NULL, dir, names[i]->d_name, NULL)) {
-            if (read_record(&r, v->layer, path, &why)) store_say(v->s, "%s; not used", why.text);
+            if (store_read(&r, v->layer, path, &why)) store_say(v->s, "%s; not used", why.text);
             else stop = v->fn(v->arg, &r, path);
         }
         free(names[i]);

@@ -4,7 +4,8 @@
  *   <cache>/defaults/v1/...                            the same for default params: built again at no loss
  *   <cache>/objects/AA/HASH.so, HASH.sum               immutable objects, the hash of their content beside them
  *
- * Layers of records, first wins: --tunes DIR, <data>/tunes, the site's (/usr/share/quarry/tunes), <cache>/defaults. A record is
+ * Layers of records, first wins: --tunes DIR, <data>/tunes, the site's (/usr/share/quarry/tunes), <cache>/defaults; before the last, the
+ * winner of another card that is near this one is borrowed (borrow.c). A record is
  * written whole and last, after the objects that it names, so no reader and no second writer meets half of a set. Whatever is damaged,
  * of another version, or writable by others (but in --tunes DIR, which the user named) is a miss, told in one line through `say`.
  */
@@ -42,7 +43,7 @@ struct store_key {
 /* The first record for the key in layer *layer or a later one; *layer is left behind the one it came from, so that a caller can go on
  * to the next. Begin with 0. Q_EMISS: none. */
 int store_find(struct store *s, const struct store_key *k, int *layer, struct record *r, struct q_err *e);
-/* Writes a record: origin "default" to the cache, others to --tunes or the user's data. */
+/* Writes a record: origin "tuned" to --tunes or the user's data, others to the cache. */
 int store_put(struct store *s, const struct record *r, struct q_err *e);
 /* Every readable record for the card, layer by layer, names ascending. Non-zero from `visit` stops. */
 int store_each(struct store *s, const char *card, int (*visit)(void *arg, const struct record *r, const char *path), void *arg,

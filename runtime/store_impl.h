@@ -22,6 +22,14 @@ struct store {
     void *say_arg;
 };
 
+/* The file's name in CARD/OP/: the same for every card. */
+void store_file_name(char file[64], const struct store_key *k);
+int store_read(struct record *r, const struct store_layer *l, const char *path, struct q_err *e);
+/* Whether the record is about the key's problem, on any card. */
+int store_answers(const struct record *r, const struct store_key *k);
+/* borrow.c: the winner of the nearest other card, origin "borrowed", card the key's. Q_EMISS: none. */
+int store_borrow(struct store *s, const struct store_key *k, struct record *r);
+
 void store_say(const struct store *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -156,6 +156,92 @@ static void tunes_dir_wins_over_the_users(void **state)
     assert_string_equal(r.params, "isa=avx2,rows=1");
 }
 
+static void put_on(struct fixture *f, const char *card, const char *params)
+{
+    struct record r = sample("tuned");
+    snprintf(r.card, sizeof r.card, "%s", card);
+    snprintf(r.params, sizeof r.params, "%s", params);
+    assert_int_equal(store_put(f->s, &r, NULL), 0);
+}
+
+#define OTHER_VENDOR "cpu:intel-6-85,isa=avx2+sse42+scalar,l1=32,l2=256,l3=4096,t=4"
+#define OTHER_PATHS "cpu:intel-6-85,isa=avx512vnni+avx2+sse42+scalar,l1=32,l2=256,l3=4096,t=4"
+#define FEW_THREADS "cpu:other-0-0,isa=avx2+sse42+scalar,l1=32,l2=256,l3=4096,t=3"
+#define MANY_THREADS "cpu:other-0-0,isa=avx2+sse42+scalar,l1=32,l2=256,l3=4096,t=64"
+
+static void the_nearest_other_cards_winner_is_borrowed(void **state)
+{
+    struct fixture *f = *state;
+    struct record r;
+    put_on(f, OTHER_PATHS, "isa=avx2,rows=9");          /* another vendor and another best path: not near */
+    assert_int_equal(find(f, &r), Q_EMISS);
+    put_on(f, OTHER_VENDOR, "isa=avx2,rows=2");
+    assert_int_equal(find(f, &r), 0);
+    assert_string_equal(r.params, "isa=avx2,rows=2");
+    assert_string_equal(r.origin, "borrowed");
+    assert_string_equal(r.card, CARD);
+    put_on(f, MANY_THREADS, "isa=avx2,rows=3");
+    assert_int_equal(find(f, &r), 0);
+    assert_string_equal(r.params, "isa=avx2,rows=3");
+    put_on(f, FEW_THREADS, "isa=avx2,rows=4");
+    assert_int_equal(find(f, &r), 0);
+    assert_string_equal(r.params, "isa=avx2,rows=4");
+    put(f, "default");                                  /* default params are the ladder's last rung, */
+    assert_int_equal(find(f, &r), 0);
+    assert_string_equal(r.origin, "borrowed");
+    put(f, "tuned");                                    /* an own winner its first */
+    assert_int_equal(find(f, &r), 0);
+    assert_string_equal(r.origin, "tuned");
+    assert_int_equal(f->lines, 0);
+}
+
+static void a_path_that_is_not_here_is_not_borrowed(void **state)
+{
+    struct fixture *f = *state;
+    struct record r;
+    put_on(f, "cpu:other-0-0,isa=avx512vnni+avx2+sse42+scalar,l1=32,l2=256,l3=4096,t=4", "isa=avx512vnni,rows=1");
+    assert_int_equal(find(f, &r), Q_EMISS);
+    put_on(f, "cpu:other-0-0,isa=avx512vnni+avx2+sse42+scalar,l1=32,l2=256,l3=4096,t=4", "isa=avx2,rows=1");
+    assert_int_equal(find(f, &r), 0);
+}
+
+/* Built with another compiler, a borrowed record is kept beside the default ones, for this card. */
+static void what_was_borrowed_and_built_stays(void **state)
+{
+    struct fixture *f = *state;
+    struct record r, built = sample("borrowed");
+    put_on(f, FEW_THREADS, "isa=avx2,rows=4");
+    strcpy(built.params, "isa=avx2,rows=4");
+    strcpy(built.objects[0].compiler, "cc 99");
+    assert_int_equal(store_put(f->s, &built, NULL), 0);
+    assert_int_equal(find(f, &r), 0);
+    assert_string_equal(r.origin, "borrowed");
+    assert_string_equal(r.objects[0].compiler, "cc 99");
+}
+
+/* Measured evidence comes back, and a record without it is as good. */
+static void evidence_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    struct record r, want = sample("tuned");
+    double bytes, ops;
+    strcpy(want.effort, "quick");
+    strcpy(want.base_params, "isa=avx2,rows=2");
+    strcpy(want.bound, "bytes");
+    want.base_us = 12.5;
+    want.gain = 0.125;
+    want.roof_pct = 87.5;
+    want.n_times = 2;
+    want.time[1] = (struct record_time){ 512, 1024, 9, 10.25, 0.5 };
+    want.cost = (struct record_cost){ { 100, 5210, 612, 5722 }, { 1, 512, 1, 512 }, 1 };
+    assert_int_equal(store_put(f->s, &want, NULL), 0);
+    assert_int_equal(find(f, &r), 0);
+    assert_memory_equal(&r, &want, sizeof r);
+    record_cost(&r.cost, 257, 512, &bytes, &ops);
+    assert_float_equal(bytes, 100 + 10 * 256 + 512 / 2.0, 1e-6);
+    assert_float_equal(ops, 257, 1e-9);
+}
+
 static void another_generator_is_another_key(void **state)
 {
     struct fixture *f = *state;
@@ -365,6 +451,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(a_record_comes_back_whole), T(tuned_lies_in_data_and_wins), T(tunes_dir_wins_over_the_users), T(another_generator_is_another_key),
+        T(the_nearest_other_cards_winner_is_borrowed), T(a_path_that_is_not_here_is_not_borrowed), T(what_was_borrowed_and_built_stays),
+        T(evidence_is_kept),
         T(every_cut_is_a_miss), T(damaged_and_foreign_records_are_misses), T(a_record_that_others_may_write_is_a_miss),
         T(a_changed_object_is_a_miss), T(an_unwritable_cache_is_one_line_with_the_variable), T(without_a_home_nothing_is_written),
         T(two_writers_lose_nothing),
