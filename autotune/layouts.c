@@ -1,6 +1,7 @@
 #include "layouts.h"
 #include "race.h"
 #include "runtime/kset_shapes.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +90,7 @@ static void decide(struct layouts *l, const struct turns *t)
         l->us[i] = t->out[i] ? 0 : race_median(t->us[i], t->n);
         if (!i || t->out[i]) continue;
         for (int j = 0; j < t->n; j++) ratio[j] = t->us[i][j] / t->us[0][j];
-        double gain = 1 - race_median(ratio, t->n);
+        double gain = 1 - fmax(race_median(ratio, t->n), race_least(t->us[i], t->n) / race_least(t->us[0], t->n));
         if (gain < race_band(ratio, t->n) || gain <= l->gain) continue;
         l->best = i;
         l->gain = gain;

@@ -21,6 +21,13 @@ double race_median(const double *v, int n)
     return n % 2 ? s[n / 2] : (s[n / 2 - 1] + s[n / 2]) / 2;
 }
 
+double race_least(const double *v, int n)
+{
+    double least = INFINITY;
+    for (int i = 0; i < n; i++) least = fmin(least, v[i]);
+    return least;
+}
+
 double race_mad(const double *v, int n)
 {
     double d[RACE_SAMPLES], m = race_median(v, n);
@@ -178,7 +185,9 @@ int race_duel(const struct race *race, struct racer *base, struct racer *best, s
     }
     if (!rc && base->bad) rc = q_fail(e, Q_EINTERNAL, "%s: %s", base->kernel, base->why);
     if (rc || best->bad) return rc;
-    d->gain = 1 - race_median(ratio, done);
+    double least = 0;
+    for (int i = 0; i < race->n_sizes; i++) least += race->weight[i] * race_least(best->us[i], done) / race_least(base->us[i], done);
+    d->gain = 1 - fmax(race_median(ratio, done), least);
     d->band = race_band(ratio, done);
     d->accepted = d->gain >= d->band;
     return Q_OK;

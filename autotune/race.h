@@ -30,7 +30,8 @@ struct race {
 };
 
 struct duel {
-    double gain;             /* 1 - median of the paired scores */
+    double gain;             /* the lesser of 1 - median of the paired scores and 1 - score of the least times: where others use the
+                              * machine either may mislead, hardly both */
     double band;             /* race_band */
     int accepted;
 };
@@ -39,6 +40,8 @@ double race_median(const double *v, int n);
 /* What a gain, found as the median of n paired ratios, must reach to be one: max(2 %, 3 standard errors of that median, which their MAD
  * tells: the spread of single samples is not the uncertainty of their middle). */
 double race_band(const double *ratio, int n);
+/* The smallest: what a machine that others use shows of a kernel's own time. */
+double race_least(const double *v, int n);
 /* Median absolute deviation from the median. */
 double race_mad(const double *v, int n);
 

@@ -210,6 +210,28 @@ static void test_duels(void **state)
     assert_true(d.band > 0.05);
 }
 
+/* Others on the machine, who hit one of two equal kernels in most turns: medians part, least times do not. */
+static int disturbed(void *arg, int slot, const char *object, const char *kernel, int size, int n, double *us, struct q_err *e)
+{
+    struct machine *m = arg;
+    for (int i = 0; i < n; i++) us[i] = 1000 + (kernel[1] == '0' && m->n++ % 5 ? 600 : 0);
+    return Q_OK;
+}
+
+static void test_others_on_the_machine_do_not_decide(void **state)
+{
+    struct machine m = even(1000);
+    struct measurer table = { .arg = &m, .time = disturbed };
+    struct race race = race_of(&table);
+    struct racer *r = racers();
+    struct q_err e;
+    struct duel d;
+    assert_int_equal(race_duel(&race, &r[0], &r[1], &d, &e), Q_OK);
+    assert_float_equal(d.gain, 0, 1e-9);
+    assert_false(d.accepted);
+    free(r);
+}
+
 /* A machine that becomes half as fast meets both alike. */
 static void test_a_drift_does_not_decide(void **state)
 {
@@ -236,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_a_failing_candidate_fails_alone),
         cmocka_unit_test(test_a_failing_default_and_an_interrupt_end_the_race),
         cmocka_unit_test(test_duels),
+        cmocka_unit_test(test_others_on_the_machine_do_not_decide),
         cmocka_unit_test(test_a_drift_does_not_decide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
