@@ -275,8 +275,8 @@ def test_run_without_a_compiler_says_what_is_missing(tmp_path):
 # A compiler that breaks two candidates of topk: one writes to address 0, one returns without having written anything.
 BREAKING_CC = """#!/bin/sh
 case "$*" in
-*topk*block128*) sed -i 's/^{$/{ *(volatile int *)0 = 0;/' ./*topk*block128*.c ;;
-*topk*block256*) sed -i 's/^{$/{ return;/' ./*topk*block256*.c ;;
+*topk*block128*) sed -i '/^void topk/{n;s/{/{ *(volatile int *)0 = 0;/}' ./*topk*block128*.c ;;
+*topk*block256*) sed -i '/^void topk/{n;s/{/{ return;/}' ./*topk*block256*.c ;;
 esac
 exec cc "$@"
 """
@@ -388,6 +388,31 @@ def test_bench_traces_every_kernel(tuned):
     decode = {r["op"] for r in lines if r["trace"] == "tg4"}
     assert {"matmul", "gdn_chunk", "attn_prefill"} <= prefill and {"matvec", "gdn_step", "attn_decode"} <= decode
     assert all(r["us"] > 0 and r["calls"] > 0 and r["bytes"] > 0 and r["percent_of_roof"] > 0 for r in lines)
+
+
+# A compiler that makes the default conv_silu slow, and the others wrong for row counts that no check meets: they win, and the gate must
+# find out.
+CHEATING_CC = """#!/bin/sh
+case "$*" in
+*conv_silu*DEFAULT.c*) sed -i '/^void conv_silu/{n;s/{/{ for (volatile int i = 0; i < 100000; i++) {}/}' ./*conv_silu*DEFAULT.c ;;
+*conv_silu*) for f in ./*conv_silu*.c; do case $f in *DEFAULT.c) ;; *) grep -q 'n_rows > 9' "$f" || sed -i '/^void conv_silu/{n;s/{/{ if (a->step->n_rows > 9 \\&\\& a->step->n_rows < 512) return;/}' "$f" ;; esac; done ;;
+esac
+exec cc "$@"
+"""
+
+
+def test_the_gate_names_the_op_that_is_to_blame(tmp_path):
+    default = subprocess.run([BUILD / "quarry-gen", "conv_silu", "--shape", "channels=1280,taps=4"], capture_output=True, text=True).stdout
+    vecs = re.search(r"vecs\d", default)
+    cc = tmp_path / "cheating-cc"
+    cc.write_text(CHEATING_CC.replace("DEFAULT", vecs.group(0)))
+    cc.chmod(0o755)
+    done = tune(tmp_path, "tune", "--effort", "quick", "-t", "1", "-j", "1", "-m", str(TINY), "--cc", str(cc))
+    assert done.returncode == 0, done.stderr
+    assert "conv_silu is to blame and keeps its default params" in done.stderr
+    assert "gate passed" in done.stdout
+    assert {p.parent.name for p in tuned_records(tmp_path)} >= {"matmul", "layout"}
+    assert not [p for p in tuned_records(tmp_path) if p.parent.name == "conv_silu"]
 
 
 def test_no_place_for_winners_is_one_line_before_any_work(tmp_path):
