@@ -8,6 +8,8 @@ local lib = require "gen.lib"
 local card = require "gen.card"
 local template = require "gen.template"
 local prune = require "gen.prune"
+local simplify = require "gen.simplify"
+local tidy = require "gen.tidy"
 
 local gen = {}
 
@@ -188,7 +190,7 @@ end
 local function source_of(pl)
   local file = "templates/" .. pl.space.op .. "/kernel.c.in"
   if not host.read(file) then return "" end
-  return template.squeeze(prune(template.render(file, template_names(pl), host.read)))
+  return tidy(simplify(template.squeeze(prune(template.render(file, template_names(pl), host.read)))))
 end
 
 function gen.emit(op, shape, params, key, numerics)
@@ -231,7 +233,7 @@ end
 function gen.identity(op)
   local space = space_of(op)
   local files = { "runtime/kernel.h", "gen/gen.lua", "gen/lib.lua", "gen/template.lua", "gen/prune.lua",
-                  "templates/" .. op .. "/space.lua" }
+                  "gen/simplify.lua", "gen/tidy.lua", "templates/" .. op .. "/space.lua" }
   local kernel = "templates/" .. op .. "/kernel.c.in"
   if host.read(kernel) then
     files[#files + 1] = args_file(space)

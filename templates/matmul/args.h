@@ -1,4 +1,4 @@
-/* matmul: y[r][j] (+)= sum_k w[j][k] * x[i][k], i = list[r] or r.
+/* matmul: y[r][j] (+)= sum_k w[j][k] * x[row][k], row = list[r] or r.
  * shape: type (f32 f16 bf16 q8_0), act (f32 | q8), layout (rows, or one the candidate asks for), n, k, epi = none | add
  *   (add: into y; the residual stream).  Ops `matvec` (1 to 8 rows) and `matmul` (any number) share these arguments and ref.c.
  * canonical class, act q8: acc = fma((float)idot(32 int8) * dw, da, acc) over ascending 32-blocks inside a K_CHUNK, chunk sums added

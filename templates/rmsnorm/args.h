@@ -1,4 +1,5 @@
-/* rmsnorm: y[r] = x[i] * w / sqrt(mean(x[i]^2) + eps), i = list[r] or r; written as fp32, as int8 blocks, or both.
+/* rmsnorm: y[r] = x * w / sqrt(mean(x^2) + eps), x being row list[r] of the input, or row r without a list; written as fp32,
+ * as int8 blocks, or both.
  * shape: n, out = f32 | q8 | both   (q8 needs n % 32 == 0) */
 #ifndef RMSNORM_ARGS_H
 #define RMSNORM_ARGS_H

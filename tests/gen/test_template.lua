@@ -5,6 +5,8 @@ package.path = arg[1] .. "/?.lua"
 local template = require "gen.template"
 local lib = require "gen.lib"
 local prune = require "gen.prune"
+local simplify = require "gen.simplify"
+local tidy = require "gen.tidy"
 local failed, passed = 0, 0
 
 local function check(what, want, got)
@@ -75,6 +77,33 @@ refuses("error after an include", '$include "p.in"\n${nope}\n', nil, "t.in:2: 'n
 refuses("include of itself", '$include "p.in"\n', nil, "templates/p.in:1: includes nest deeper than 8", { ["templates/p.in"] = '$include "p.in"\n' })
 refuses("no pairs", "$for k in pairs({}) do\n$end\n", nil, "t.in:1: 'pairs' is not set")
 refuses("unknown part of vec.c.in", "$lib.vec_parts { expo = true }\n", nil, "vec.c.in has no part 'expo'")
+
+-- simplify
+local function simple(before, after) check("simplify " .. before, after .. "\n", simplify(before .. "\n")) end
+simple("vload(x + i + j * 1);", "vload(x + i + j);")
+simple("i64 seq = u / 6, h = u / 1 % 6, j = u % 1 * 128;", "i64 seq = u / 6, h = u % 6, j = 0;")
+simple("const f32 *q = c + (h % 1) * 8;", "const f32 *q = c;")
+simple("f(x + 0, 2);", "f(x, 2);")
+simple("n = (rows + 1 * slabs - 1) / (1 * slabs) * 1;", "n = (rows + slabs - 1) / slabs;")
+simple("y = x * 1.0f + 1 / 10 + u % 16 + j * 12 + 0x7C00 + p->k * 1u;", "y = x * 1.0f + 1 / 10 + u % 16 + j * 12 + 0x7C00 + p->k * 1u;")
+simple("x = 1.0 / z; f(0); while (0) g(10 * 8);", "x = 1.0 / z; f(0); while (0) g(10 * 8);")
+simple("x = y * 1; /* y * 1 */", "x = y; /* y * 1 */")
+simple("/* a\n * j * 1 */\nx = y * 1;", "/* a\n * j * 1 */\nx = y;")
+
+-- tidy
+local function tidies(what, before, after) check("tidy: " .. what, after, tidy(before)) end
+local long = string.rep("word ", 30)
+tidies("functions and types apart, groups together", "typedef int a;\ntypedef int b;\nstatic inline a f(a x) { return x; }\n" ..
+  "static inline a g(a x) { return x; }\n/* h */\nstatic a h(a x)\n{\n    return x;\n}\nvoid k(a x)\n{\n}\n",
+  "typedef int a;\ntypedef int b;\n\nstatic inline a f(a x) { return x; }\nstatic inline a g(a x) { return x; }\n\n" ..
+  "/* h */\nstatic a h(a x)\n{\n    return x;\n}\n\nvoid k(a x)\n{\n}\n")
+tidies("a header's first line", "/* name: " .. long .. "end.\n", "/* name: " .. string.rep("word ", 24):sub(1, -2) .. "\n *     " ..
+  string.rep("word ", 6) .. "end.\n")
+tidies("after a comma", "/* f\n *   x: " .. string.rep("word ", 22) .. "and, " .. "more words */\n",
+  "/* f\n *   x: " .. string.rep("word ", 22) .. "and,\n *     more words */\n")
+tidies("the command whole", "/* f\n * made by: " .. long .. "*/\n", "/* f\n * made by: " .. long .. "*/\n")
+tidies("a long name", "void " .. string.rep("n", 110) .. "(const struct args *a, struct team *t)\n",
+  "void " .. string.rep("n", 110) .. "(\n    const struct args *a, struct team *t)\n")
 
 io.stdout:write(string.format("%d passed, %d failed\n", passed, failed))
 os.exit(failed == 0)

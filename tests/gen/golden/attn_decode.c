@@ -1,8 +1,9 @@
-/* attn_decode_heads8_kv_heads2_head_dim256_f16_f16_avx2_hw_rows2_vecs4_block64_ahead1: o[r][h] = sigmoid(gate[r][h]) * softmax(scale * q[r][h] . K) V over KV 0..kv[r] of the row's sequence, head h / 4 of K and V.
+/* attn_decode_heads8_kv_heads2_head_dim256_f16_f16_avx2_hw_rows2_vecs4_block64_ahead1: o[r][h] = sigmoid(gate[r][h]) *
+ *     softmax(scale * q[r][h] . K) V over KV 0..kv[r] of the row's sequence, head h / 4 of K and V.
  *   q, o: [n_rows][8][256]; qg: [n_rows][8][512], the gate is the second half
  *   a page of K (f16) and V (f16): [2][KV_PAGE][256]
- *   parts: first the (sequence, KV head, chunk of KV_CHUNK tokens) are shared out, each giving (o, max, sum) for all rows and heads that
- *     see it; after one wait the n_rows * 8 heads are, each merging its chunks in ascending order
+ *   part p of the team owns first the p-th run of (sequence, KV head, chunk of KV_CHUNK tokens), each giving (o, max, sum) for
+ *     all rows and heads that see it; after one wait the p-th run of the n_rows * 8 heads, each merging its chunks ascending
  *   moves 2048 bytes a token of each sequence, once for all its rows and heads; bound by read bandwidth
  *   scores by 32 strided partials and a pairwise tree; a chunk's max first, then weights and sums ascending in t
  *   caller: at most 64 rows, rows of a sequence contiguous and ascending in kv, and `work` as attn_work() says
@@ -14,13 +15,16 @@ typedef f32 vf __attribute__((vector_size(32)));
 typedef i32 vi __attribute__((vector_size(32)));
 typedef f32 vf_mem __attribute__((vector_size(32), aligned(4), may_alias));
 
-static inline vf vset(f32 x) { return x - (vf){0}; }
 static inline vf vload(const f32 *p) { return *(const vf_mem *)p; }
 static inline void vstore(f32 *p, vf v) { *(vf_mem *)p = v; }
+
+/* x in every lane: a scalar meets a vector lane by lane, and x - 0 is x, -0 included. */
+static inline vf vset(f32 x) { return x - (vf){0}; }
 
 /* The same bits as integers and back. */
 static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }
 static inline vf vfloat(vi v) { union { vi i; vf f; } u = {.i = v}; return u.f; }
+
 /* Masks: all bits of a lane set where true. */
 static inline vi vless(vf a, vf b) { return a < b; }
 static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(yes)) | (~mask & vbits(no))); }
@@ -29,6 +33,7 @@ static inline vf vmaxf(vf a, vf b) { return __builtin_ia32_maxps256(a, b); }
 static inline vf vfma(vf a, vf b, vf c) { return __builtin_ia32_vfmaddps256(a, b, c); }
 
 typedef f32 vf4 __attribute__((vector_size(16)));
+
 static inline f32 vhmax(vf v)
 {
     vf4 v4 = __builtin_ia32_maxps(__builtin_shufflevector(v, v, 0, 1, 2, 3), __builtin_shufflevector(v, v, 4, 5, 6, 7));
@@ -39,7 +44,9 @@ static inline f32 vhmax(vf v)
 typedef u16 vh __attribute__((vector_size(16)));
 typedef u16 vh_mem __attribute__((vector_size(16), aligned(2), may_alias));
 typedef i16 vh_i16 __attribute__((vector_size(16)));
+
 static inline vf vfrom_f16(vh h) { return __builtin_ia32_vcvtph2ps256((vh_i16)h); }
+
 static inline vf vload_f16(const u16 *p) { return vfrom_f16(*(const vh_mem *)p); }
 
 /* e^x = 2^k e^r, k = round(x / ln 2), |r| <= ln(2) / 2; ln 2 in two parts, so that r is exact to its last bits; e^r by a
@@ -60,6 +67,7 @@ static inline vf vexp(vf x)
     y = vselect(vless(x, vset(-87.33f)), vset(0), y);
     return vselect(vless(vset(88.72f), x), vset(__builtin_inff()), y);
 }
+
 /* One lane of vexp. */
 static inline f32 sexp(f32 x) { return vexp(vset(x))[0]; }
 static inline vf vsigmoid(vf x) { return 1.0f / (1.0f + vexp(-x)); }
@@ -164,7 +172,8 @@ static void scores(const struct block *b, const u16 *keys, int n, const u8 *next
     }
 }
 
-/* o[i] += p[i][t] values[t], ascending in t, 64 tokens at a time: o is loaded and stored once for them, and they are read in order. */
+/* o[i] += p[i][t] values[t], ascending in t, 64 tokens at a time: o is loaded and stored once for them,
+ * and they are read in order. */
 static void add_values(const f32 *p, const u16 *values, int n, const u8 *next, f32 *o)
 {
     for (int first = 0; first < n; first += 64) {
@@ -257,13 +266,15 @@ static void attend(const struct block *b, const struct item *it)
     f32 s[2 * KV_CHUNK], o[512] = { 0 }, max[2], sum[2];
     int first = it->c * KV_CHUNK;
     for (int t = 0; t < b->end; t += KV_PAGE) {
-        const u8 *next = t + KV_PAGE < b->end ? (const u8 *)key_page(it, first + t + KV_PAGE) : (const u8 *)value_page(it, first);
+        const u8 *next = t + KV_PAGE < b->end
+                             ? (const u8 *)key_page(it, first + t + KV_PAGE) : (const u8 *)value_page(it, first);
         scores(b, key_page(it, first + t), page_tokens(t, b->end), next, s + t);
     }
     for (int i = 0; i < 2; i++) max[i] = weights(s + i * KV_CHUNK, b->n[i], b->end, it->a->scale);
     sums(s, b->end, sum);
     for (int t = 0; t < b->end; t += KV_PAGE) {
-        const u8 *next = t + KV_PAGE < b->end ? (const u8 *)value_page(it, first + t + KV_PAGE) : (const u8 *)key_page(it, first + KV_CHUNK);
+        const u8 *next = t + KV_PAGE < b->end
+                             ? (const u8 *)value_page(it, first + t + KV_PAGE) : (const u8 *)key_page(it, first + KV_CHUNK);
         add_values(s + t, value_page(it, first + t), page_tokens(t, b->end), next, o);
     }
     store(b, o, max, sum);
@@ -306,7 +317,8 @@ static void merge_chunks(const struct attn_args *a, i64 row, i64 head, i64 chunk
     gate_out(a->o + at, o, a->qg + 2 * at + 256, run.sum);
 }
 
-void attn_decode_heads8_kv_heads2_head_dim256_f16_f16_avx2_hw_rows2_vecs4_block64_ahead1(const struct attn_args *a, struct team *t)
+void attn_decode_heads8_kv_heads2_head_dim256_f16_f16_avx2_hw_rows2_vecs4_block64_ahead1(
+    const struct attn_args *a, struct team *t)
 {
     i64 begin, end, total = 0, chunks = 0;
     for (int seq = 0; seq < a->step->n_seqs; seq++) {

@@ -1,13 +1,16 @@
-/* attn_prefill_heads8_kv_heads2_head_dim256_f16_f16_avx2_hw_rows4_vecs2_tile48_chunk128_plain: o[r][h] = sigmoid(gate[r][h]) * softmax(scale * q[r][h] . K) V over KV 0..kv[r] of the row's sequence, head h / 4 of K and V.
+/* attn_prefill_heads8_kv_heads2_head_dim256_f16_f16_avx2_hw_rows6_vecs2_tile48_chunk128_plain:
+ *     o[r][h] = sigmoid(gate[r][h]) * softmax(scale * q[r][h] . K) V over KV 0..kv[r] of the row's sequence,
+ *     head h / 4 of K and V.
  *   q, o: [n_rows][8][256]; qg: [n_rows][8][512], the gate is the second half
  *   a page of K (f16) and V (f16): [2][KV_PAGE][256]
- *   a part owns tiles of (sequence, KV head, 12 rows): 48 query rows, row-major by (row, head); shared out by cost, no part waits
+ *   part p of the team owns the p-th run of tiles, cut by cost; a tile is (sequence, KV head, 12 rows): 48 query rows,
+ *     row-major by (row, head); no part waits
  *   per tile, over chunks of 128 tokens: scores with keys as fp32 [256][KV_PAGE] (lanes are tokens), weights, then values by
  *     slices of 16 dimensions as fp32 [128][16] (lanes are dimensions); chunks merge into o in ascending order
  *   scores ascending in the dimension; a chunk's max first, then weights and sums ascending in t
  *   8192 operations a row and token that it sees, bound by fp32 fma; a part uses 98304 bytes of work
  *   caller: rows of a sequence contiguous and ascending in kv; work as attn_work() says, 64-byte aligned
- * made by: quarry-gen attn_prefill --shape heads=8,kv_heads=2,head_dim=256,fk=f16,fv=f16 --params isa=avx2,fma=hw,rows=4,vecs=2,tile=48,chunk=128,dot=plain */
+ * made by: quarry-gen attn_prefill --shape heads=8,kv_heads=2,head_dim=256,fk=f16,fv=f16 --params isa=avx2,fma=hw,rows=6,vecs=2,tile=48,chunk=128,dot=plain */
 #include "kernel.h"
 #include "args.h"
 
@@ -15,13 +18,16 @@ typedef f32 vf __attribute__((vector_size(32)));
 typedef i32 vi __attribute__((vector_size(32)));
 typedef f32 vf_mem __attribute__((vector_size(32), aligned(4), may_alias));
 
-static inline vf vset(f32 x) { return x - (vf){0}; }
 static inline vf vload(const f32 *p) { return *(const vf_mem *)p; }
 static inline void vstore(f32 *p, vf v) { *(vf_mem *)p = v; }
+
+/* x in every lane: a scalar meets a vector lane by lane, and x - 0 is x, -0 included. */
+static inline vf vset(f32 x) { return x - (vf){0}; }
 
 /* The same bits as integers and back. */
 static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }
 static inline vf vfloat(vi v) { union { vi i; vf f; } u = {.i = v}; return u.f; }
+
 /* Masks: all bits of a lane set where true. */
 static inline vi vless(vf a, vf b) { return a < b; }
 static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(yes)) | (~mask & vbits(no))); }
@@ -30,6 +36,7 @@ static inline vf vmaxf(vf a, vf b) { return __builtin_ia32_maxps256(a, b); }
 static inline vf vfma(vf a, vf b, vf c) { return __builtin_ia32_vfmaddps256(a, b, c); }
 
 typedef f32 vf4 __attribute__((vector_size(16)));
+
 static inline f32 vhmax(vf v)
 {
     vf4 v4 = __builtin_ia32_maxps(__builtin_shufflevector(v, v, 0, 1, 2, 3), __builtin_shufflevector(v, v, 4, 5, 6, 7));
@@ -40,7 +47,9 @@ static inline f32 vhmax(vf v)
 typedef u16 vh __attribute__((vector_size(16)));
 typedef u16 vh_mem __attribute__((vector_size(16), aligned(2), may_alias));
 typedef i16 vh_i16 __attribute__((vector_size(16)));
+
 static inline vf vfrom_f16(vh h) { return __builtin_ia32_vcvtph2ps256((vh_i16)h); }
+
 static inline vf vload_f16(const u16 *p) { return vfrom_f16(*(const vh_mem *)p); }
 
 /* e^x = 2^k e^r, k = round(x / ln 2), |r| <= ln(2) / 2; ln 2 in two parts, so that r is exact to its last bits; e^r by a
@@ -61,6 +70,7 @@ static inline vf vexp(vf x)
     y = vselect(vless(x, vset(-87.33f)), vset(0), y);
     return vselect(vless(vset(88.72f), x), vset(__builtin_inff()), y);
 }
+
 /* One lane of vexp. */
 static inline f32 sexp(f32 x) { return vexp(vset(x))[0]; }
 static inline vf vsigmoid(vf x) { return 1.0f / (1.0f + vexp(-x)); }
@@ -82,20 +92,24 @@ static f32 weights(f32 *s, int n, int end, f32 scale)
     return max;
 }
 
-/* Sums of 4 rows of weights, each ascending in t; side by side, because each addition waits for the one before. */
+/* Sums of 6 rows of weights, each ascending in t; side by side, because each addition waits for the one before. */
 static void sums(const f32 *p, int end, f32 *sum)
 {
-    f32 sum0 = 0, sum1 = 0, sum2 = 0, sum3 = 0;
+    f32 sum0 = 0, sum1 = 0, sum2 = 0, sum3 = 0, sum4 = 0, sum5 = 0;
     for (int t = 0; t < end; t++) {
         sum0 += p[t];
         sum1 += p[128 + t];
         sum2 += p[256 + t];
         sum3 += p[384 + t];
+        sum4 += p[512 + t];
+        sum5 += p[640 + t];
     }
     sum[0] = sum0;
     sum[1] = sum1;
     sum[2] = sum2;
     sum[3] = sum3;
+    sum[4] = sum4;
+    sum[5] = sum5;
 }
 
 /* Softmax so far: o is the sum of exp(score - max) V, sum that of exp(score - max). It starts as -inf, 0 and o = 0. */
@@ -175,27 +189,31 @@ static inline void transpose(vf *x)
     for (int i = 0; i < 8; i++) x[i] = y[i];
 }
 
-/* n keys of a page as fp32 [256][KV_PAGE]; the tokens after them read as 0. */
+/* n keys of a page as fp32 [256][KV_PAGE]; the tokens after them repeat the last, so that all is finite. */
 static void pack_keys(f32 *to, const u16 *keys, int n)
 {
     for (int t = 0; t < KV_PAGE; t += 8) {
+        const u16 *key[8];
         vf x[8];
+        for (int i = 0; i < 8; i++) key[i] = keys + (t + i < n ? t + i : n - 1) * 256;
         for (int d = 0; d < 256; d += 8) {
-            for (int i = 0; i < 8; i++) x[i] = t + i < n ? vload_f16(keys + (t + i) * 256 + d) : vset(0);
+            for (int i = 0; i < 8; i++) x[i] = vload_f16(key[i] + d);
             transpose(x);
             for (int i = 0; i < 8; i++) vstore(to + (d + i) * KV_PAGE + t, x[i]);
         }
     }
 }
 
-/* Scores of 4 query rows with the 16 keys from `key` on, 4 x 2 vectors in registers. */
+/* Scores of 6 query rows with the 16 keys from `key` on, 6 x 2 vectors in registers. */
 static void scores(const f32 *const *q, const f32 *key, f32 *s)
 {
-    const f32 *q0 = q[0], *q1 = q[1], *q2 = q[2], *q3 = q[3];
+    const f32 *q0 = q[0], *q1 = q[1], *q2 = q[2], *q3 = q[3], *q4 = q[4], *q5 = q[5];
     vf a0_0 = vset(0), a0_1 = vset(0);
     vf a1_0 = vset(0), a1_1 = vset(0);
     vf a2_0 = vset(0), a2_1 = vset(0);
     vf a3_0 = vset(0), a3_1 = vset(0);
+    vf a4_0 = vset(0), a4_1 = vset(0);
+    vf a5_0 = vset(0), a5_1 = vset(0);
     for (int d = 0; d < 256; d++) {
         vf k0 = vload(key + d * KV_PAGE), k1 = vload(key + d * KV_PAGE + 8), x;
         x = vset(q0[d]);
@@ -210,6 +228,12 @@ static void scores(const f32 *const *q, const f32 *key, f32 *s)
         x = vset(q3[d]);
         a3_0 = vfma(x, k0, a3_0);
         a3_1 = vfma(x, k1, a3_1);
+        x = vset(q4[d]);
+        a4_0 = vfma(x, k0, a4_0);
+        a4_1 = vfma(x, k1, a4_1);
+        x = vset(q5[d]);
+        a5_0 = vfma(x, k0, a5_0);
+        a5_1 = vfma(x, k1, a5_1);
     }
     vstore(s, a0_0);
     vstore(s + 8, a0_1);
@@ -219,15 +243,19 @@ static void scores(const f32 *const *q, const f32 *key, f32 *s)
     vstore(s + 264, a2_1);
     vstore(s + 384, a3_0);
     vstore(s + 392, a3_1);
+    vstore(s + 512, a4_0);
+    vstore(s + 520, a4_1);
+    vstore(s + 640, a5_0);
+    vstore(s + 648, a5_1);
 }
 
 /* Scores of all query rows with the n keys of the page that begins with token t; they go to s from column `column` on. */
 static void page_scores(const struct tile *it, int t, int n, int column)
 {
     pack_keys(it->keys, (const u16 *)it->a->pages_k + page_of(it, t), n);
-    for (int m = 0; m < it->count; m += 4) {
-        const f32 *q[4];
-        for (int i = 0; i < 4; i++) q[i] = it->a->q + head_at(it, m + i) * 256;
+    for (int m = 0; m < it->count; m += 6) {
+        const f32 *q[6];
+        for (int i = 0; i < 6; i++) q[i] = it->a->q + head_at(it, m + i) * 256;
         for (int u = 0; u < n; u += 16) scores(q, it->keys + u, it->s + m * 128 + column + u);
     }
 }
@@ -240,13 +268,15 @@ static void pack_values(f32 *to, const u16 *values, int n, int d)
             vstore(to + t * 16 + k, vload_f16(values + t * 256 + d + k));
 }
 
-/* o[i] = sum of p[i][t] value[t] over n tokens, ascending, 4 x 2 vectors in registers. */
+/* o[i] = sum of p[i][t] value[t] over n tokens, ascending, 6 x 2 vectors in registers. */
 static void weighted(const f32 *p, const f32 *value, int n, f32 *o)
 {
     vf a0_0 = vset(0), a0_1 = vset(0);
     vf a1_0 = vset(0), a1_1 = vset(0);
     vf a2_0 = vset(0), a2_1 = vset(0);
     vf a3_0 = vset(0), a3_1 = vset(0);
+    vf a4_0 = vset(0), a4_1 = vset(0);
+    vf a5_0 = vset(0), a5_1 = vset(0);
     for (int t = 0; t < n; t++, value += 16) {
         vf v0 = vload(value), v1 = vload(value + 8), x;
         x = vset(p[t]);
@@ -261,6 +291,12 @@ static void weighted(const f32 *p, const f32 *value, int n, f32 *o)
         x = vset(p[384 + t]);
         a3_0 = vfma(x, v0, a3_0);
         a3_1 = vfma(x, v1, a3_1);
+        x = vset(p[512 + t]);
+        a4_0 = vfma(x, v0, a4_0);
+        a4_1 = vfma(x, v1, a4_1);
+        x = vset(p[640 + t]);
+        a5_0 = vfma(x, v0, a5_0);
+        a5_1 = vfma(x, v1, a5_1);
     }
     vstore(o, a0_0);
     vstore(o + 8, a0_1);
@@ -270,17 +306,21 @@ static void weighted(const f32 *p, const f32 *value, int n, f32 *o)
     vstore(o + 40, a2_1);
     vstore(o + 48, a3_0);
     vstore(o + 56, a3_1);
+    vstore(o + 64, a4_0);
+    vstore(o + 72, a4_1);
+    vstore(o + 80, a5_0);
+    vstore(o + 88, a5_1);
 }
 
 /* One slice of the values of `end` tokens from `first` on, weighed and merged into o. */
 static void slice_values(const struct tile *it, int first, int end, int d, const f32 *old, const f32 *add)
 {
-    f32 o[64];
+    f32 o[96];
     for (int t = 0; t < end; t += KV_PAGE)
         pack_values(it->values + t * 16, (const u16 *)it->a->pages_v + page_of(it, first + t), page_tokens(t, end), d);
-    for (int m = 0; m < it->count; m += 4) {
+    for (int m = 0; m < it->count; m += 6) {
         weighted(it->s + m * 128, it->values, end, o);
-        for (int i = 0; i < 4 && m + i < it->count; i++)
+        for (int i = 0; i < 6 && m + i < it->count; i++)
             accumulate(it->a->o + head_at(it, m + i) * 256 + d, o + i * 16, 16, old[m + i], add[m + i]);
     }
 }
@@ -295,7 +335,7 @@ static void attend(struct tile *it, int first, int end)
         int n = kv[m / 4] + 1 - first;
         max[m] = weights(it->s + m * 128, n < end ? n : end, end, it->a->scale);
     }
-    for (int m = 0; m < it->count; m += 4) sums(it->s + m * 128, end, sum + m);
+    for (int m = 0; m < it->count; m += 6) sums(it->s + m * 128, end, sum + m);
     for (int m = 0; m < it->count; m++) merge(it->run + m, max[m], sum[m], old + m, add + m);
     for (int d = 0; d < 256; d += 16) slice_values(it, first, end, d, old, add);
 }
@@ -335,8 +375,9 @@ static i64 total_cost(struct tile *it)
     return sum * 2;
 }
 
-/* All tiles lie on a line, each as long as its cost, and the line is cut into equal parts: a tile is whose the middle of it is. */
-void attn_prefill_heads8_kv_heads2_head_dim256_f16_f16_avx2_hw_rows4_vecs2_tile48_chunk128_plain(const struct attn_args *a, struct team *t)
+/* All tiles lie on a line, each as long as its cost; the line is cut into equal parts, and a tile is whose its middle is. */
+void attn_prefill_heads8_kv_heads2_head_dim256_f16_f16_avx2_hw_rows6_vecs2_tile48_chunk128_plain(
+    const struct attn_args *a, struct team *t)
 {
     f32 *work = (f32 *)a->work + (i64)t->part * 24576;
     struct tile it = { .a = a, .s = work, .values = work + 6144, .keys = work + 8192 };

@@ -1,7 +1,7 @@
 /* conv_silu_channels6144_taps4_avx2_hw_vecs1: y[r][c] = silu(sum_j w[c][j] * u[r-3+j][c]) along each sequence, j = 0..3.
  *   u, y [n_rows][6144]; w [6144][4]; state [slots][3][6144], oldest row first
- *   a part owns a run of channels, 8 at a time down all rows: the 3 rows before stay in registers, and when a segment
- *   ends they are its new state, however short it was
+ *   part p of the team owns the p-th run of channels, 8 at a time down all rows
+ *   the 3 rows before stay in registers, and when a segment ends they are its new state, however short it was
  *   sum: the product of tap 0, then fma over ascending taps
  *   moves 8 bytes a row and channel: memory bandwidth is the roof
  *   caller: a sequence's rows and segments are consecutive; u and y do not overlap; no two sequences share a slot
@@ -13,13 +13,16 @@ typedef f32 vf __attribute__((vector_size(32)));
 typedef i32 vi __attribute__((vector_size(32)));
 typedef f32 vf_mem __attribute__((vector_size(32), aligned(4), may_alias));
 
-static inline vf vset(f32 x) { return x - (vf){0}; }
 static inline vf vload(const f32 *p) { return *(const vf_mem *)p; }
 static inline void vstore(f32 *p, vf v) { *(vf_mem *)p = v; }
+
+/* x in every lane: a scalar meets a vector lane by lane, and x - 0 is x, -0 included. */
+static inline vf vset(f32 x) { return x - (vf){0}; }
 
 /* The same bits as integers and back. */
 static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }
 static inline vf vfloat(vi v) { union { vi i; vf f; } u = {.i = v}; return u.f; }
+
 /* Masks: all bits of a lane set where true. */
 static inline vi vless(vf a, vf b) { return a < b; }
 static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(yes)) | (~mask & vbits(no))); }
@@ -44,6 +47,7 @@ static inline vf vexp(vf x)
     y = vselect(vless(x, vset(-87.33f)), vset(0), y);
     return vselect(vless(vset(88.72f), x), vset(__builtin_inff()), y);
 }
+
 static inline vf vsilu(vf x) { return x / (1.0f + vexp(-x)); }
 
 /* What a new sequence has seen: nothing. Its rows are 0 apart. */

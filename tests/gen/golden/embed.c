@@ -1,6 +1,6 @@
 /* embed_q8_0_rows_n1024_vocab4096_avx2: x[r] = row token[r] of w as fp32; rows with token -1 come from step->embd.
  *   w: [4096][1024] q8_0, layout rows; x, embd: [n_rows][1024] fp32
- *   a part owns whole rows of x
+ *   part p of the team owns the p-th run of rows of x
  *   moves 5184 bytes a row: bound by memory latency and bandwidth
  *   caller: token[r] < 4096; embd is there when a token is -1
  * made by: quarry-gen embed --shape type=q8_0,layout=rows,n=1024,vocab=4096 --params isa=avx2 */
@@ -15,6 +15,7 @@ static inline void vstore(f32 *p, vf v) { *(vf_mem *)p = v; }
 
 typedef u16 vh __attribute__((vector_size(16)));
 typedef i16 vh_i16 __attribute__((vector_size(16)));
+
 static inline vf vfrom_f16(vh h) { return __builtin_ia32_vcvtph2ps256((vh_i16)h); }
 
 static void copy_row(f32 *x, const f32 *from)

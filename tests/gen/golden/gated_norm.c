@@ -1,6 +1,6 @@
 /* gated_norm_heads16_dim128_avx2_hw: y = o * w / sqrt(mean(o^2) + eps) * silu(z) in each head, silu(x) = x / (1 + e^-x).
  *   o, z, y: [n_rows][16][128] fp32, w: [128]
- *   a part owns whole heads; the sum of squares: 32 strided partials, folded by halves
+ *   part p of the team owns the p-th run of heads; the sum of squares: 32 strided partials, folded by halves
  *   moves 24576 bytes a row, about 28 operations a value: bound by the exponential within the caches, by memory beyond
  *   caller: n_rows >= 0; y may be o or z
  * made by: quarry-gen gated_norm --shape heads=16,dim=128 --params isa=avx2,fma=hw */
@@ -11,13 +11,16 @@ typedef f32 vf __attribute__((vector_size(32)));
 typedef i32 vi __attribute__((vector_size(32)));
 typedef f32 vf_mem __attribute__((vector_size(32), aligned(4), may_alias));
 
-static inline vf vset(f32 x) { return x - (vf){0}; }
 static inline vf vload(const f32 *p) { return *(const vf_mem *)p; }
 static inline void vstore(f32 *p, vf v) { *(vf_mem *)p = v; }
+
+/* x in every lane: a scalar meets a vector lane by lane, and x - 0 is x, -0 included. */
+static inline vf vset(f32 x) { return x - (vf){0}; }
 
 /* The same bits as integers and back. */
 static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }
 static inline vf vfloat(vi v) { union { vi i; vf f; } u = {.i = v}; return u.f; }
+
 /* Masks: all bits of a lane set where true. */
 static inline vi vless(vf a, vf b) { return a < b; }
 static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(yes)) | (~mask & vbits(no))); }
@@ -25,6 +28,7 @@ static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(y
 static inline vf vfma(vf a, vf b, vf c) { return __builtin_ia32_vfmaddps256(a, b, c); }
 
 typedef f32 vf4 __attribute__((vector_size(16)));
+
 /* Lanes folded by halves: 4 + i onto i, and so on. */
 static inline f32 vsum(vf v)
 {
@@ -50,6 +54,7 @@ static inline vf vexp(vf x)
     y = vselect(vless(x, vset(-87.33f)), vset(0), y);
     return vselect(vless(vset(88.72f), x), vset(__builtin_inff()), y);
 }
+
 static inline vf vsilu(vf x) { return x / (1.0f + vexp(-x)); }
 
 /* Sum of a[i]^2, n a multiple of 32: 32 partial sums p[i % 32], each in ascending order, folded by halves 16, 8, 4, 2, 1. */

@@ -6,8 +6,9 @@
  *     S   <- E[n-1] S + sum_i k[i] (D[n-1][i] X[i])^T
  *   c: [n_rows][6144] fp32, 16 heads of q, 16 of k, 16 of v, 128 each
  *   g, b: [n_rows][16]; o: [n_rows][16][128]
- *   state: [slots][16][128 k][128 v]; a unit of work is a key head of a sequence with some of the blocks of 16 value columns of its
- *   heads; k.k and q.k are computed once for all of them; S is packed in scratch, a block of columns after another
+ *   state: [slots][16][128 k][128 v]; a unit of work is a key head of a sequence with some of the blocks
+ *     of 16 value columns of its heads; part p of the team owns the p-th run of units
+ *   k.k and q.k are computed once for all of them; S is packed in scratch, a block of columns after another
  *   D is a running product of exp(g) <= 1, so nothing overflows and a complete decay loses nothing after it
  *   sums: one chain of fma over ascending k, then ascending j, whatever the tile, width or team; chunks start where segments do
  *   about 114688 operations a row and value head: bound by fma
@@ -20,13 +21,16 @@ typedef f32 vf __attribute__((vector_size(32)));
 typedef i32 vi __attribute__((vector_size(32)));
 typedef f32 vf_mem __attribute__((vector_size(32), aligned(4), may_alias));
 
-static inline vf vset(f32 x) { return x - (vf){0}; }
 static inline vf vload(const f32 *p) { return *(const vf_mem *)p; }
 static inline void vstore(f32 *p, vf v) { *(vf_mem *)p = v; }
+
+/* x in every lane: a scalar meets a vector lane by lane, and x - 0 is x, -0 included. */
+static inline vf vset(f32 x) { return x - (vf){0}; }
 
 /* The same bits as integers and back. */
 static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }
 static inline vf vfloat(vi v) { union { vi i; vf f; } u = {.i = v}; return u.f; }
+
 /* Masks: all bits of a lane set where true. */
 static inline vi vless(vf a, vf b) { return a < b; }
 static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(yes)) | (~mask & vbits(no))); }
@@ -51,6 +55,7 @@ static inline vf vexp(vf x)
     y = vselect(vless(x, vset(-87.33f)), vset(0), y);
     return vselect(vless(vset(88.72f), x), vset(__builtin_inff()), y);
 }
+
 /* One lane of vexp. */
 static inline f32 sexp(f32 x) { return vexp(vset(x))[0]; }
 
@@ -75,7 +80,8 @@ static void transpose(f32 *kt, const f32 *k, int n)
         for (int j = 0; j < 128; j += 4) {
             const f32 *p = k + i * 128 + j;
             f32 *o = kt + j * 32 + i;
-            quad r0 = *(const quad *)p, r1 = *(const quad *)(p + 128), r2 = *(const quad *)(p + 256), r3 = *(const quad *)(p + 384);
+            quad r0 = *(const quad *)p, r1 = *(const quad *)(p + 128), r2 = *(const quad *)(p + 256),
+                 r3 = *(const quad *)(p + 384);
             quad lo0 = __builtin_shufflevector(r0, r1, 0, 4, 1, 5), hi0 = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
             quad lo1 = __builtin_shufflevector(r2, r3, 0, 4, 1, 5), hi1 = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
             *(quad *)o = __builtin_shufflevector(lo0, lo1, 0, 1, 4, 5);
@@ -361,6 +367,7 @@ static void unpack_16(f32 *S, const f32 *state)
         vstore(S + i * 16 + 8, state ? vload(state + i * 128 + 8) : vset(0));
     }
 }
+
 static void pack_16(f32 *state, const f32 *S)
 {
     for (int i = 0; i < 128; i++) {

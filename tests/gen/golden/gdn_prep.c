@@ -1,8 +1,10 @@
-/* gdn_prep_k_heads16_v_heads16_dim128_avx2_hw: per row, q and k of every key head get unit length, q also times 1/sqrt(128), and each value head its gates:
+/* gdn_prep_k_heads16_v_heads16_dim128_avx2_hw: per row, q and k of every key head get unit length, q also times 1/sqrt(128),
+ *     and each value head its gates:
  *     x <- x / sqrt(sum x^2 + 1e-6);  g = a * softplus(alpha + dt), softplus(x) = x > 20 ? x : log(1 + e^x);  b = sigmoid(beta)
  *   c: [n_rows][6144] fp32, 16 heads of q, 16 of k, then 16 of v (untouched), 128 each; in place
  *   alpha, beta, g, b: [n_rows][16]; a, dt: [16]
- *   a part owns a run of (row, key head) pairs and a run of (row, 8 gates) pairs; the sum: 32 strided partials, folded by halves
+ *   part p of the team owns the p-th run of (row, key head) pairs and of (row, 8 gates) pairs
+ *   the sum: 32 strided partials, folded by halves
  *   moves 33024 bytes a row: bound by memory beyond the caches
  *   caller: n_rows >= 0, no two buffers overlap
  * made by: quarry-gen gdn_prep --shape k_heads=16,v_heads=16,dim=128 --params isa=avx2,fma=hw */
@@ -13,13 +15,16 @@ typedef f32 vf __attribute__((vector_size(32)));
 typedef i32 vi __attribute__((vector_size(32)));
 typedef f32 vf_mem __attribute__((vector_size(32), aligned(4), may_alias));
 
-static inline vf vset(f32 x) { return x - (vf){0}; }
 static inline vf vload(const f32 *p) { return *(const vf_mem *)p; }
 static inline void vstore(f32 *p, vf v) { *(vf_mem *)p = v; }
+
+/* x in every lane: a scalar meets a vector lane by lane, and x - 0 is x, -0 included. */
+static inline vf vset(f32 x) { return x - (vf){0}; }
 
 /* The same bits as integers and back. */
 static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }
 static inline vf vfloat(vi v) { union { vi i; vf f; } u = {.i = v}; return u.f; }
+
 /* Masks: all bits of a lane set where true. */
 static inline vi vless(vf a, vf b) { return a < b; }
 static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(yes)) | (~mask & vbits(no))); }
@@ -28,6 +33,7 @@ static inline vf vminf(vf a, vf b) { return __builtin_ia32_minps256(a, b); }
 static inline vf vfma(vf a, vf b, vf c) { return __builtin_ia32_vfmaddps256(a, b, c); }
 
 typedef f32 vf4 __attribute__((vector_size(16)));
+
 /* Lanes folded by halves: 4 + i onto i, and so on. */
 static inline f32 vsum(vf v)
 {
@@ -53,6 +59,7 @@ static inline vf vexp(vf x)
     y = vselect(vless(x, vset(-87.33f)), vset(0), y);
     return vselect(vless(vset(88.72f), x), vset(__builtin_inff()), y);
 }
+
 static inline vf vsigmoid(vf x) { return 1.0f / (1.0f + vexp(-x)); }
 
 /* Sum of a[i]^2, n a multiple of 32: 32 partial sums p[i % 32], each in ascending order, folded by halves 16, 8, 4, 2, 1. */
@@ -74,8 +81,9 @@ static inline f32 vsumsq32(const f32 *a, int n)
     return vsum(p0 + p1);
 }
 
-/* log(1 + e) for e >= 0, error below 2 ulp. u = 1 + e loses (e - (u - 1)), which is worth that much over u in the logarithm. u = 2^k (1 + f)
- * with f in [-0.293, 0.415), and log(1 + f) = f - (f^2/2 - s (f^2/2 + s^2 p(s^2))), s = f / (2 + f): the leading term stays exact. */
+/* log(1 + e) for e >= 0, error below 2 ulp. u = 1 + e loses (e - (u - 1)), which is worth that much over u in the logarithm.
+ * u = 2^k (1 + f) with f in [-0.293, 0.415), and log(1 + f) = f - (f^2/2 - s (f^2/2 + s^2 p(s^2))), s = f / (2 + f): the
+ * leading term stays exact. */
 static inline vf vlog1p(vf e)
 {
     vf u = e + 1.0f;

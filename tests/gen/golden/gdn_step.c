@@ -3,8 +3,9 @@
  *     S <- exp(g) S;  d = b (v - S^T k);  S <- S + k d^T;  o = S^T q
  *   c: [n_rows][6144] fp32, 16 heads of q, 16 of k, 16 of v, 128 each
  *   g, b: [n_rows][16]; o: [n_rows][16][128]
- *   state: [slots][16][128 k][128 v]; columns of S do not depend on each other, so a unit of work is 64 columns of a head
- *   of a sequence along all its rows; between the first and last row of a segment they stay in scratch, packed (32768 bytes)
+ *   state: [slots][16][128 k][128 v]; columns of S do not depend on each other, so a unit of work is 64 columns
+ *     of a head of a sequence along all its rows; part p of the team owns the p-th run of units
+ *   between the first and last row of a segment the columns stay in scratch, packed (32768 bytes)
  *   sums: one chain of fma a column, over ascending k: the same bits for any width, team and cut into segments
  *   moves 2097152 bytes a segment (S in and out), 1835008 operations a row: decode is bound by memory, many rows by fma
  *   caller: segments of a sequence are consecutive and have rows; no two sequences share a slot that is written
@@ -16,13 +17,16 @@ typedef f32 vf __attribute__((vector_size(32)));
 typedef i32 vi __attribute__((vector_size(32)));
 typedef f32 vf_mem __attribute__((vector_size(32), aligned(4), may_alias));
 
-static inline vf vset(f32 x) { return x - (vf){0}; }
 static inline vf vload(const f32 *p) { return *(const vf_mem *)p; }
 static inline void vstore(f32 *p, vf v) { *(vf_mem *)p = v; }
+
+/* x in every lane: a scalar meets a vector lane by lane, and x - 0 is x, -0 included. */
+static inline vf vset(f32 x) { return x - (vf){0}; }
 
 /* The same bits as integers and back. */
 static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }
 static inline vf vfloat(vi v) { union { vi i; vf f; } u = {.i = v}; return u.f; }
+
 /* Masks: all bits of a lane set where true. */
 static inline vi vless(vf a, vf b) { return a < b; }
 static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(yes)) | (~mask & vbits(no))); }
@@ -47,6 +51,7 @@ static inline vf vexp(vf x)
     y = vselect(vless(x, vset(-87.33f)), vset(0), y);
     return vselect(vless(vset(88.72f), x), vset(__builtin_inff()), y);
 }
+
 /* One lane of vexp. */
 static inline f32 sexp(f32 x) { return vexp(vset(x))[0]; }
 
@@ -147,14 +152,7 @@ static void segment_64(const struct gdn_args *a, const struct segment *g, i64 h,
     if (g->copy < 0) return;
     f32 *copy = slot_columns(a, g->copy, h, j).p;
     for (int i = 0; i < 16384; i += 128) {
-        vstore(copy + i, vload(store.p + i));
-        vstore(copy + i + 8, vload(store.p + i + 8));
-        vstore(copy + i + 16, vload(store.p + i + 16));
-        vstore(copy + i + 24, vload(store.p + i + 24));
-        vstore(copy + i + 32, vload(store.p + i + 32));
-        vstore(copy + i + 40, vload(store.p + i + 40));
-        vstore(copy + i + 48, vload(store.p + i + 48));
-        vstore(copy + i + 56, vload(store.p + i + 56));
+        for (int x = 0; x < 64; x += 8) vstore(copy + i + x, vload(store.p + i + x));
     }
 }
 

@@ -1,6 +1,6 @@
 /* kv_append_kv_heads2_head_dim256_f16_f16_sse42: writes each row's K (f16) and V (f16) into its sequence's pages at kv[r].
  *   k, v: [n_rows][2][256] fp32; a page: [2][KV_PAGE][256], page p of K at byte 1024 * KV_PAGE * p
- *   a part owns whole heads of the n_rows * 2
+ *   part p of the team owns the p-th run of the n_rows * 2 heads
  *   moves 6144 bytes a row; bound by the cache it comes from
  *   caller: no two rows have the same place
  * made by: quarry-gen kv_append --shape kv_heads=2,head_dim=256,fk=f16,fv=f16 --params isa=sse42 */
@@ -11,18 +11,22 @@ typedef f32 vf __attribute__((vector_size(16)));
 typedef i32 vi __attribute__((vector_size(16)));
 typedef f32 vf_mem __attribute__((vector_size(16), aligned(4), may_alias));
 
-static inline vf vset(f32 x) { return x - (vf){0}; }
 static inline vf vload(const f32 *p) { return *(const vf_mem *)p; }
+
+/* x in every lane: a scalar meets a vector lane by lane, and x - 0 is x, -0 included. */
+static inline vf vset(f32 x) { return x - (vf){0}; }
 
 /* The same bits as integers and back. */
 static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }
 static inline vf vfloat(vi v) { union { vi i; vf f; } u = {.i = v}; return u.f; }
+
 /* Masks: all bits of a lane set where true. */
 static inline vi vless(vf a, vf b) { return a < b; }
 static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(yes)) | (~mask & vbits(no))); }
 
 typedef u16 vh __attribute__((vector_size(8)));
 typedef u16 vh_mem __attribute__((vector_size(8), aligned(2), may_alias));
+
 /* Round to even. Below 2^-14 an addition of 0.5 rounds to the subnormal's grid; above, the exponent is moved and the bits
  * below the mantissa rounded; NaN stays NaN. */
 static inline vh vto_f16(vf x)
@@ -38,6 +42,7 @@ static inline vh vto_f16(vf x)
     r |= sign;
     return __builtin_convertvector(r, vh);
 }
+
 static inline void vstore_f16(u16 *p, vf v) { *(vh_mem *)p = vto_f16(v); }
 
 static void put_f16(u16 *to, const f32 *x)

@@ -1,6 +1,9 @@
-/* matmul_q8_0_q8_r16_n3584_k1024_add_avx2_hw_tm1_tn4_chunk: y[r][j] += sum over k of w[j][k] * x[i][k], i = list[r] or r; many rows.
+/* matmul_q8_0_q8_r16_n3584_k1024_add_avx2_hw_tm1_tn4_chunk: y[r][j] += sum over k of w[j][k] * x[row][k], row = list[r] or r;
+ *     many rows.
  *   w: [3584][1024] q8_0, layout r16; x: [.][1024] int8, blocks of 32; y: [n_rows][3584] fp32, rows y_stride apart
- *   a part owns rows of w; a tile is 16 of them by 4 rows of x in registers; w's rows stay in cache while all of x passes
+ *   a block's cell in w: 16 half scales, then 8 words of 4 weights for each of 16 rows
+ *   part p of the team owns the p-th run of rows of w; a tile is 16 of them by 4 rows of x in registers;
+ *     w's rows stay in cache while all of x passes
  *   moves 3899392 bytes of w once, 7340032 operations a row: bound by the integer dot product
  *   caller: n_rows >= 0, y overlaps nothing
  * made by: quarry-gen matmul --shape type=q8_0,act=q8,layout=r16,n=3584,k=1024,epi=add --params isa=avx2,fma=hw,tm=1,tn=4,chain=chunk */
@@ -11,16 +14,20 @@ typedef f32 vf __attribute__((vector_size(32)));
 typedef i32 vi __attribute__((vector_size(32)));
 typedef f32 vf_mem __attribute__((vector_size(32), aligned(4), may_alias));
 
-static inline vf vset(f32 x) { return x - (vf){0}; }
 static inline vf vload(const f32 *p) { return *(const vf_mem *)p; }
 static inline void vstore(f32 *p, vf v) { *(vf_mem *)p = v; }
+
+/* x in every lane: a scalar meets a vector lane by lane, and x - 0 is x, -0 included. */
+static inline vf vset(f32 x) { return x - (vf){0}; }
 
 static inline vf vfma(vf a, vf b, vf c) { return __builtin_ia32_vfmaddps256(a, b, c); }
 
 typedef u16 vh __attribute__((vector_size(16)));
 typedef u16 vh_mem __attribute__((vector_size(16), aligned(2), may_alias));
 typedef i16 vh_i16 __attribute__((vector_size(16)));
+
 static inline vf vfrom_f16(vh h) { return __builtin_ia32_vcvtph2ps256((vh_i16)h); }
+
 static inline vf vload_f16(const u16 *p) { return vfrom_f16(*(const vh_mem *)p); }
 
 static inline i64 x_row(const struct matmul_args *a, i64 r) { return a->list ? a->list[r] : r; }
@@ -28,7 +35,7 @@ static inline i64 x_row(const struct matmul_args *a, i64 r) { return a->list ? a
 typedef i32 vi_mem __attribute__((vector_size(32), aligned(2), may_alias));
 typedef i32 i32_mem __attribute__((aligned(4), may_alias));
 
-/* Four weights of each of 8 rows; four activations into every lane. */
+/* Four weights of each of 8 rows; four activations into every lane (less 0 in each, which spreads a scalar). */
 static inline vi load_w(const u8 *p) { return *(const vi_mem *)p; }
 static inline vi load_x(const i8 *p) { return *(const i32_mem *)p - (vi){0}; }
 
@@ -84,7 +91,7 @@ static void tile_1x4(const struct matmul_args *a, const u8 *w, i64 j, i64 r, i64
             dot0_3 = vdot4(dot0_3, w0, x3);
             dot1_3 = vdot4(dot1_3, w1, x3);
         }
-        vf dw0 = vload_f16((const u16 *)(w));
+        vf dw0 = vload_f16((const u16 *)w);
         vf dw1 = vload_f16((const u16 *)(w + 16));
         acc0_0 = vfma(__builtin_convertvector(dot0_0, vf) * dw0, vset(d0[b]), acc0_0);
         acc1_0 = vfma(__builtin_convertvector(dot1_0, vf) * dw1, vset(d0[b]), acc1_0);
@@ -113,7 +120,7 @@ static void tile_1x4(const struct matmul_args *a, const u8 *w, i64 j, i64 r, i64
 }
 
 /* 16 rows of w from j by 1 row of x from r. */
-static void tile_1x1(const struct matmul_args *a, const u8 *w, i64 j, i64 r, i64 stop)
+static void tile_1x1(const struct matmul_args *a, const u8 *w, i64 j, i64 r)
 {
     w += j * 1088;
     i64 row0 = x_row(a, r);
@@ -130,7 +137,7 @@ static void tile_1x1(const struct matmul_args *a, const u8 *w, i64 j, i64 r, i64
             dot0_0 = vdot4(dot0_0, w0, x0);
             dot1_0 = vdot4(dot1_0, w1, x0);
         }
-        vf dw0 = vload_f16((const u16 *)(w));
+        vf dw0 = vload_f16((const u16 *)w);
         vf dw1 = vload_f16((const u16 *)(w + 16));
         acc0_0 = vfma(__builtin_convertvector(dot0_0, vf) * dw0, vset(d0[b]), acc0_0);
         acc1_0 = vfma(__builtin_convertvector(dot1_0, vf) * dw1, vset(d0[b]), acc1_0);
@@ -144,7 +151,7 @@ static void tile_1x1(const struct matmul_args *a, const u8 *w, i64 j, i64 r, i64
 static void pass_1(const struct matmul_args *a, const u8 *w, i64 j, i64 r, i64 stop)
 {
     for (; r + 1 < stop; r += 4) tile_1x4(a, w, j, r, stop);
-    if (r < stop) tile_1x1(a, w, j, r, stop);
+    if (r < stop) tile_1x1(a, w, j, r);
 }
 
 void matmul_q8_0_q8_r16_n3584_k1024_add_avx2_hw_tm1_tn4_chunk(const struct matmul_args *a, struct team *t)

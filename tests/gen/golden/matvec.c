@@ -1,6 +1,8 @@
-/* matvec_q8_0_q8_r16u_n3584_k1024_none_avx512vnni_hw_tm1_tn4_chunk_prefetch0: y[r][j] = sum over k of w[j][k] * x[i][k], i = list[r] or r; few rows.
+/* matvec_q8_0_q8_r16u_n3584_k1024_none_avx512vnni_hw_tm1_tn4_chunk_prefetch0: y[r][j] = sum over k of w[j][k] * x[row][k],
+ *     row = list[r] or r; few rows.
  *   w: [3584][1024] q8_0, layout r16u; x: [.][1024] int8, blocks of 32; y: [n_rows][3584] fp32, rows y_stride apart
- *   a part owns rows of w and streams them once; 16 at a time meet 4 rows of x
+ *   a block's cell in w: 16 half scales, then 8 words of 4 weights for each of 16 rows; a byte is a weight + 128
+ *   part p of the team owns the p-th run of rows of w and streams them once; 16 at a time meet 4 rows of x
  *   moves 3899392 bytes of w, 7340032 operations a row: bound by read bandwidth
  *   caller: n_rows >= 0 (beyond 4 in passes over cached rows of w), y overlaps nothing
  * made by: quarry-gen matvec --shape type=q8_0,act=q8,layout=r16u,n=3584,k=1024,epi=none --params isa=avx512vnni,fma=hw,tm=1,tn=4,chain=chunk,prefetch=0 */
@@ -11,15 +13,21 @@ typedef f32 vf __attribute__((vector_size(64)));
 typedef i32 vi __attribute__((vector_size(64)));
 typedef f32 vf_mem __attribute__((vector_size(64), aligned(4), may_alias));
 
-static inline vf vset(f32 x) { return x - (vf){0}; }
 static inline void vstore(f32 *p, vf v) { *(vf_mem *)p = v; }
 
+/* x in every lane: a scalar meets a vector lane by lane, and x - 0 is x, -0 included. */
+static inline vf vset(f32 x) { return x - (vf){0}; }
+
+/* (u16)-1: all lanes; 4: the current rounding mode. */
 static inline vf vfma(vf a, vf b, vf c) { return __builtin_ia32_vfmaddps512_mask(a, b, c, (u16)-1, 4); }
 
 typedef u16 vh __attribute__((vector_size(32)));
 typedef u16 vh_mem __attribute__((vector_size(32), aligned(2), may_alias));
 typedef i16 vh_i16w __attribute__((vector_size(32)));
+
+/* (u16)-1: all lanes; 4: the current rounding mode (a half to float is exact). */
 static inline vf vfrom_f16(vh h) { return __builtin_ia32_vcvtph2ps512_mask((vh_i16w)h, (vf){0}, (u16)-1, 4); }
+
 static inline vf vload_f16(const u16 *p) { return vfrom_f16(*(const vh_mem *)p); }
 
 static inline i64 x_row(const struct matmul_args *a, i64 r) { return a->list ? a->list[r] : r; }
@@ -27,7 +35,7 @@ static inline i64 x_row(const struct matmul_args *a, i64 r) { return a->list ? a
 typedef i32 vi_mem __attribute__((vector_size(64), aligned(2), may_alias));
 typedef i32 i32_mem __attribute__((aligned(4), may_alias));
 
-/* Four weights of each of 16 rows; four activations into every lane. */
+/* Four weights of each of 16 rows; four activations into every lane (less 0 in each, which spreads a scalar). */
 static inline vi load_w(const u8 *p) { return *(const vi_mem *)p; }
 static inline vi load_x(const i8 *p) { return *(const i32_mem *)p - (vi){0}; }
 
@@ -75,7 +83,7 @@ static void tile_1x4(const struct matmul_args *a, const u8 *w, i64 j, i64 r, i64
             vi x3 = load_x(q3 + 32 * b + 4 * four);
             dot0_3 = vdot4(dot0_3, w0, x3);
         }
-        vf dw0 = vload_f16((const u16 *)(w));
+        vf dw0 = vload_f16((const u16 *)w);
         acc0_0 = vfma(__builtin_convertvector(dot0_0, vf) * dw0, vset(d0[b]), acc0_0);
         acc0_1 = vfma(__builtin_convertvector(dot0_1, vf) * dw0, vset(d1[b]), acc0_1);
         acc0_2 = vfma(__builtin_convertvector(dot0_2, vf) * dw0, vset(d2[b]), acc0_2);
@@ -95,7 +103,7 @@ static void tile_1x4(const struct matmul_args *a, const u8 *w, i64 j, i64 r, i64
 }
 
 /* 16 rows of w from j by 1 row of x from r. */
-static void tile_1x1(const struct matmul_args *a, const u8 *w, i64 j, i64 r, i64 stop)
+static void tile_1x1(const struct matmul_args *a, const u8 *w, i64 j, i64 r)
 {
     w += j * 1088;
     i64 row0 = x_row(a, r);
@@ -111,7 +119,7 @@ static void tile_1x1(const struct matmul_args *a, const u8 *w, i64 j, i64 r, i64
             vi x0 = load_x(q0 + 32 * b + 4 * four);
             dot0_0 = vdot4(dot0_0, w0, x0);
         }
-        vf dw0 = vload_f16((const u16 *)(w));
+        vf dw0 = vload_f16((const u16 *)w);
         acc0_0 = vfma(__builtin_convertvector(dot0_0, vf) * dw0, vset(d0[b]), acc0_0);
     }
     f32 *y0 = a->y + r * a->y_stride + j;
@@ -122,7 +130,7 @@ static void tile_1x1(const struct matmul_args *a, const u8 *w, i64 j, i64 r, i64
 static void pass_1(const struct matmul_args *a, const u8 *w, i64 j, i64 r, i64 stop)
 {
     for (; r + 1 < stop; r += 4) tile_1x4(a, w, j, r, stop);
-    if (r < stop) tile_1x1(a, w, j, r, stop);
+    if (r < stop) tile_1x1(a, w, j, r);
 }
 
 void matvec_q8_0_q8_r16u_n3584_k1024_none_avx512vnni_hw_tm1_tn4_chunk_prefetch0(const struct matmul_args *a, struct team *t)

@@ -1,7 +1,8 @@
-/* qk_rope_heads8_kv_heads2_head_dim256_pairs32_avx2_hw: rmsnorm of each query and key head, then rotation of the pairs (i, i + 32) of its first 64 values.
+/* qk_rope_heads8_kv_heads2_head_dim256_pairs32_avx2_hw: rmsnorm of each query and key head, then rotation of the pairs
+ *     (i, i + 32) of its first 64 values.
  *   qg: [n_rows][8][512], the query is the first half; q: [n_rows][8][256]
  *   k: [n_rows][2][256], in place; cs: [n_rows][32][2]; wq, wk: [256]
- *   a part owns whole heads of the n_rows * 10
+ *   part p of the team owns the p-th run of the n_rows * 10 heads
  *   moves 20736 bytes a row (each value in and out once); bound by the cache it comes from
  *   sum of squares by 32 strided partials and a pairwise tree
  * made by: quarry-gen qk_rope --shape heads=8,kv_heads=2,head_dim=256,pairs=32 --params isa=avx2,fma=hw */
@@ -21,6 +22,7 @@ static inline vf vload_n(const f32 *p, int n) { return __builtin_ia32_maskloadps
 static inline vf vfma(vf a, vf b, vf c) { return __builtin_ia32_vfmaddps256(a, b, c); }
 
 typedef f32 vf4 __attribute__((vector_size(16)));
+
 /* Lanes folded by halves: 4 + i onto i, and so on. */
 static inline f32 vsum(vf v)
 {

@@ -1,6 +1,7 @@
-/* quantize_n1024_avx512vnni: rows of 1024 fp32 to int8 blocks of 32: d = max|x| / 127, q = round(x * (127 / max|x|)), ties to even, s = sum of q.
- *   x: [n_rows][1024] fp32; q: int8 [n_rows][1024], d and s [n_rows][32]
- *   the blocks of all rows are one array; a part owns a run of them
+/* quantize_n1024_avx512vnni: rows of 1024 fp32 to int8 blocks of 32: d = max|x| / 127, q = round(x * (127 / max|x|)),
+ *     ties to even, s = sum of q.
+ *   x: [n_rows][1024] fp32; q: int8 [n_rows][1024], d (scale) and s (sum): [n_rows][32]
+ *   the blocks of all rows are one array; part p of the team owns the p-th run of them
  *   moves 5376 bytes a row, 4 operations a value: bound by memory beyond the caches
  *   caller: n_rows >= 0, values are finite
  * made by: quarry-gen quantize --shape n=1024 --params isa=avx512vnni */
@@ -17,6 +18,8 @@ static inline vf vload(const f32 *p) { return *(const vf_mem *)p; }
 static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }
 static inline vf vfloat(vi v) { union { vi i; vf f; } u = {.i = v}; return u.f; }
 static inline vf vabs(vf v) { return vfloat(vbits(v) & 0x7FFFFFFF); }
+
+/* (u16)-1: all lanes; 4: the current rounding mode. */
 static inline vf vmaxf(vf a, vf b) { return __builtin_ia32_maxps512_mask(a, b, a, (u16)-1, 4); }
 
 /* Nearest integer, ties to even, for |x| < 2^22: adding 1.5 * 2^23 leaves it in the low bits. */
@@ -26,6 +29,7 @@ typedef f32 vf4 __attribute__((vector_size(16)));
 typedef f32 vf8 __attribute__((vector_size(32)));
 typedef i32 vi4 __attribute__((vector_size(16)));
 typedef i32 vi8 __attribute__((vector_size(32)));
+
 static inline f32 vhmax(vf v)
 {
     vf8 v8 = __builtin_ia32_maxps256(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7),
@@ -37,6 +41,7 @@ static inline f32 vhmax(vf v)
 
 typedef i8 vq16 __attribute__((vector_size(16)));
 typedef i8 vq_mem __attribute__((vector_size(16), aligned(1), may_alias));
+
 /* One block of 32 values to int8, as kernel.h defines it. Blocks too small for 127 / max to be finite count as zero. */
 static inline void vquant32(const vf *v, i8 *q, f32 *d, i32 *s)
 {

@@ -1,7 +1,7 @@
-/* rmsnorm_n1024_both_avx2_hw: y[r] = x[i] * w / sqrt(mean(x[i]^2) + eps), i = list[r] or r.
+/* rmsnorm_n1024_both_avx2_hw: y[r] = x * w / sqrt(mean(x^2) + eps), where x is row list[r] of the input, or row r without a list.
  *   x: [.][1024] fp32, w: [1024] fp32, y: [n_rows][1024] fp32
- *   q: int8 [n_rows][1024], d and s [n_rows][32], blocks of 32
- *   a part owns whole rows; the sum of squares: 32 strided partials, folded by halves
+ *   q: int8 [n_rows][1024], d (scale) and s (sum): [n_rows][32], blocks of 32
+ *   part p of the team owns the p-th run of rows; the sum of squares: 32 strided partials, folded by halves
  *   moves 9472 bytes a row and w once, 4 operations a value: bound by memory beyond the caches
  *   caller: n_rows >= 0, x and outputs do not overlap unless y is x with no list
  * made by: quarry-gen rmsnorm --shape n=1024,out=both --params isa=avx2,fma=hw */
@@ -28,12 +28,14 @@ static inline vf vfma(vf a, vf b, vf c) { return __builtin_ia32_vfmaddps256(a, b
 
 typedef f32 vf4 __attribute__((vector_size(16)));
 typedef i32 vi4 __attribute__((vector_size(16)));
+
 /* Lanes folded by halves: 4 + i onto i, and so on. */
 static inline f32 vsum(vf v)
 {
     vf4 v4 = __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
     return (v4[0] + v4[2]) + (v4[1] + v4[3]);
 }
+
 static inline f32 vhmax(vf v)
 {
     vf4 v4 = __builtin_ia32_maxps(__builtin_shufflevector(v, v, 0, 1, 2, 3), __builtin_shufflevector(v, v, 4, 5, 6, 7));
@@ -63,6 +65,7 @@ static inline f32 vsumsq32(const f32 *a, int n)
 typedef i16 vq16h __attribute__((vector_size(32)));
 typedef i8 vq32 __attribute__((vector_size(32)));
 typedef i8 vq_mem __attribute__((vector_size(32), aligned(1), may_alias));
+
 /* Thirty-two ints within int8 to memory. Packing works in each half alone, so the four-byte groups are put in order after it. */
 static inline void vstore_i8(i8 *q, const vi *k)
 {
@@ -70,6 +73,7 @@ static inline void vstore_i8(i8 *q, const vi *k)
     vi packed = (vi)(vq32)__builtin_ia32_packsswb256(low, high);
     *(vq_mem *)q = (vq32)__builtin_shufflevector(packed, packed, 0, 4, 1, 5, 2, 6, 3, 7);
 }
+
 /* One block of 32 values to int8, as kernel.h defines it. Blocks too small for 127 / max to be finite count as zero. */
 static inline void vquant32(const vf *v, i8 *q, f32 *d, i32 *s)
 {

@@ -1,7 +1,7 @@
 /* rope_table_pairs32_s011_s111_s210_avx2: cs[r][i] = scale * (cos, sin) of the fp32 angle (float)p * freq[i], 32 pairs a row.
  *   p is the row's t, h or w position: h for pairs 1, 4, .. below 33, w for pairs 2, 5, .. below 30, else t.
  *   pos: [n_rows][3]; freq: [32]; cs: [n_rows][32][2]
- *   a part owns whole rows
+ *   part p of the team owns the p-th run of rows
  *   writes 256 bytes a row; bound by arithmetic, about 30 operations in double a pair
  *   caller: 0 <= pos < 2^24 and |freq| <= 1
  * made by: quarry-gen rope_table --shape pairs=32,s0=11,s1=11,s2=10 --params isa=avx2 */
@@ -25,7 +25,8 @@ static inline f64 sin_near_zero(f64 x)
 static inline f64 cos_near_zero(f64 x)
 {
     f64 z = x * x;
-    return 1 + z * (-1.0 / 2 + z * (1.0 / 24 + z * (-1.0 / 720 + z * (1.0 / 40320 - z * (1.0 / 3628800 - z * (1.0 / 479001600))))));
+    return 1 + z * (-1.0 / 2 + z * (1.0 / 24 + z * (-1.0 / 720
+             + z * (1.0 / 40320 - z * (1.0 / 3628800 - z * (1.0 / 479001600))))));
 }
 
 /* (cos, sin) of an angle: the rest after whole quarter turns, then the quarter says which of the two and with which sign. */

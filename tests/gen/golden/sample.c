@@ -1,15 +1,19 @@
 /* sample_n1000_avx2_hw: one id a row of 1000 logits, as the row's struct sampling asks:
  *     NaN counts as -inf, +inf as the largest float
- *     repeat, then count * frequency + presence, for ids of the history; + bias; -inf where the mask has no bit: the logits x, in fp32
+ *     the logits x, in fp32: repeat, then count * frequency + presence, for ids of the history; + bias; -inf where the mask has
+ *     no bit
  *     temp <= 0: the largest x, lowest id on a tie. Else weights w = exp((x - max) / temp), the largest is 1, and the kept set is
- *     top_k: the k largest x, lower ids first on a tie;   top_p: of these the fewest largest w whose sum reaches top_p of their sum (the one
- *     that crosses included, lower ids first on a tie, one at least);   min_p: of these all with w >= min_p
- *     id: in ascending order, the first at which the running sum of the kept w exceeds u times their sum, u in [0, 1) the first word of
- *     Philox4x32-10 with key seed and counter position, over 2^32;   no id has x > -inf: id -1, logprob -inf
+ *       top_k: the k largest x, lower ids first on a tie
+ *       top_p: of these the fewest largest w whose sum reaches top_p of their sum (the one that crosses included, lower ids first
+ *         on a tie, one at least)
+ *       min_p: of these all with w >= min_p
+ *     id: in ascending order, the first at which the running sum of the kept w exceeds u times their sum, u in [0, 1) the first
+ *       word of Philox4x32-10 with key seed and counter position, over 2^32;   no id has x > -inf: id -1, logprob -inf
  *   logprob: of the id, log softmax of the raw logits
  *   logits: [n_out][1000] fp32, cleaned of NaN and +inf in place; id, logprob: [n_out]; work: [parts][12096] bytes
  *   nothing is sorted: top_k finds its least value by a heap of k values, top_p by bisection over the bits of w
- *   a part owns whole rows; sums run over 256 values in 32 strided fp32 partials, folded by halves, then in double
+ *   part p of the team owns the p-th run of rows
+ *   sums run over 256 values in 32 strided fp32 partials, folded by halves, then in double
  *   three to five passes over a row and one or two exp a logit: bound by exp, then by the caches
  *   caller: logits do not overlap anything else
  * made by: quarry-gen sample --shape n=1000 --params isa=avx2,fma=hw */
@@ -20,13 +24,16 @@ typedef f32 vf __attribute__((vector_size(32)));
 typedef i32 vi __attribute__((vector_size(32)));
 typedef f32 vf_mem __attribute__((vector_size(32), aligned(4), may_alias));
 
-static inline vf vset(f32 x) { return x - (vf){0}; }
 static inline vf vload(const f32 *p) { return *(const vf_mem *)p; }
 static inline void vstore(f32 *p, vf v) { *(vf_mem *)p = v; }
+
+/* x in every lane: a scalar meets a vector lane by lane, and x - 0 is x, -0 included. */
+static inline vf vset(f32 x) { return x - (vf){0}; }
 
 /* The same bits as integers and back. */
 static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }
 static inline vf vfloat(vi v) { union { vi i; vf f; } u = {.i = v}; return u.f; }
+
 /* Masks: all bits of a lane set where true. */
 static inline vi vless(vf a, vf b) { return a < b; }
 static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(yes)) | (~mask & vbits(no))); }
@@ -35,12 +42,14 @@ static inline vf vmaxf(vf a, vf b) { return __builtin_ia32_maxps256(a, b); }
 static inline vf vfma(vf a, vf b, vf c) { return __builtin_ia32_vfmaddps256(a, b, c); }
 
 typedef f32 vf4 __attribute__((vector_size(16)));
+
 /* Lanes folded by halves: 4 + i onto i, and so on. */
 static inline f32 vsum(vf v)
 {
     vf4 v4 = __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
     return (v4[0] + v4[2]) + (v4[1] + v4[3]);
 }
+
 static inline f32 vhmax(vf v)
 {
     vf4 v4 = __builtin_ia32_maxps(__builtin_shufflevector(v, v, 0, 1, 2, 3), __builtin_shufflevector(v, v, 4, 5, 6, 7));
@@ -66,6 +75,7 @@ static inline vf vexp(vf x)
     y = vselect(vless(x, vset(-87.33f)), vset(0), y);
     return vselect(vless(vset(88.72f), x), vset(__builtin_inff()), y);
 }
+
 /* One lane of vexp. */
 static inline f32 sexp(f32 x) { return vexp(vset(x))[0]; }
 

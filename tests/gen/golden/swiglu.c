@@ -1,6 +1,6 @@
 /* swiglu_n77_f32_scalar_none: y = silu(gate) * up, silu(x) = x / (1 + e^-x).
  *   gate, up, y: [n_rows][77] fp32
- *   all rows are one array; a part owns a run of it
+ *   all rows are one array; part p of the team owns the p-th run of it
  *   moves 924 bytes a row, about 25 operations a value: bound by the exponential within the caches, by memory beyond
  *   caller: n_rows >= 0; y may be gate or up
  * made by: quarry-gen swiglu --shape n=77,out=f32 --params isa=scalar,fma=none */
@@ -17,6 +17,7 @@ static inline void vstore(f32 *p, vf v) { *p = v; }
 /* The same bits as integers and back. */
 static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }
 static inline vf vfloat(vi v) { union { vi i; vf f; } u = {.i = v}; return u.f; }
+
 /* Masks: all bits of a lane set where true. */
 static inline vi vless(vf a, vf b) { return -(a < b); }
 static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(yes)) | (~mask & vbits(no))); }
@@ -42,6 +43,7 @@ static inline vf vexp(vf x)
     y = vselect(vless(x, vset(-87.33f)), vset(0), y);
     return vselect(vless(vset(88.72f), x), vset(__builtin_inff()), y);
 }
+
 static inline vf vsilu(vf x) { return x / (1.0f + vexp(-x)); }
 
 void swiglu_n77_f32_scalar_none(const struct swiglu_args *a, struct team *t)

@@ -1,6 +1,8 @@
-/* topk_n1000_k8_scalar_none_block64: the 8 largest of each row, descending, lower id first on a tie, and the row's logsumexp. NaN counts as -inf.
+/* topk_n1000_k8_scalar_none_block64: the 8 largest of each row, descending, lower id first on a tie, and the row's logsumexp.
+ *     NaN counts as -inf.
  *   logits: [n_rows][1000] fp32; id, value: [n_rows][8]; lse: [n_rows]
- *   a part owns whole rows; first pass: the list, entered only from blocks of 64 whose maximum beats the last of the list;
+ *   part p of the team owns the p-th run of rows
+ *   first pass: the list, entered only from blocks of 64 whose maximum beats the last of the list;
  *   second pass: exp in fp32, 32 at a time folded by halves, blocks summed in fp64
  *   moves 4000 bytes a row twice (the second time from cache): bound by exp
  *   caller: n_rows >= 0
@@ -17,6 +19,7 @@ static inline vf vload(const f32 *p) { return *p; }
 /* The same bits as integers and back. */
 static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }
 static inline vf vfloat(vi v) { union { vi i; vf f; } u = {.i = v}; return u.f; }
+
 /* Masks: all bits of a lane set where true. */
 static inline vi vless(vf a, vf b) { return -(a < b); }
 static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(yes)) | (~mask & vbits(no))); }
@@ -29,6 +32,7 @@ static inline f32 vsum(vf v)
 {
     return v;
 }
+
 static inline f32 vhmax(vf v)
 {
     return v;
@@ -52,9 +56,11 @@ static inline vf vexp(vf x)
     y = vselect(vless(x, vset(-87.33f)), vset(0), y);
     return vselect(vless(vset(88.72f), x), vset(__builtin_inff()), y);
 }
+
 /* One lane of vexp. */
 static inline f32 sexp(f32 x) { return vexp(vset(x)); }
 
+/* x, or -inf for NaN, the one value that differs from itself. */
 static inline f32 number(f32 x) { return x == x ? x : -__builtin_inff(); }
 
 /* Puts (x, i) into the first `count` of a descending list, below its equals; what was last at `count` falls out. */
@@ -98,7 +104,7 @@ static f32 logsumexp(const f32 *x, f32 max)
     if (max - max != 0) return max;                  /* all -inf, or an infinite logit */
     for (i64 i = 0; i < 992; i += 32) {
         vf e[32];
-        for (int j = 0; j < 32; j++) e[j] = vexp(vmaxf(vload(x + i + j * 1), vset(-__builtin_inff())) - max);
+        for (int j = 0; j < 32; j++) e[j] = vexp(vmaxf(vload(x + i + j), vset(-__builtin_inff())) - max);
         for (int half = 16; half > 0; half /= 2)
             for (int j = 0; j < half; j++) e[j] += e[j + half];
         sum += vsum(e[0]);
