@@ -21,7 +21,7 @@ typedef unsigned long long u64;
 typedef float f32;
 typedef double f64;
 
-/* Granules of the reduction trees (DESIGN, Numerics) and of KV memory. KV_CHUNK is a multiple of KV_PAGE. */
+/* Granules of the reduction trees (templates/README.md, Numerics) and of KV memory. KV_CHUNK is a multiple of KV_PAGE. */
 enum { KV_PAGE = 64, KV_CHUNK = 256, K_CHUNK = 1024, Q8_BLOCK = 32 };
 
 struct team {
