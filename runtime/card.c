@@ -125,7 +125,7 @@ static unsigned detect_isa(void) { return Q_ISA_SCALAR; }
 static void detect_caches(struct q_card *c) { c->l1_kib = c->l2_kib = c->l3_kib = 0; }
 #endif
 
-static int allowed_cpus(void)
+int card_allowed_cpus(void)
 {
     cpu_set_t set;
     if (!sched_getaffinity(0, sizeof set, &set) && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
@@ -142,7 +142,7 @@ int card_detect_cpu(struct q_card *c, int threads, struct q_err *e)
     detect_caches(c);
     if (!c->l1_kib) c->l1_kib = GENERIC_L1;
     if (!c->l2_kib) c->l2_kib = GENERIC_L2;
-    c->threads = threads > 0 ? threads : allowed_cpus();   /* no third level is common: l3=0 */
+    c->threads = threads > 0 ? threads : card_allowed_cpus();   /* no third level is common: l3=0 */
     write_key(c);
     return Q_OK;
 }

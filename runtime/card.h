@@ -20,6 +20,8 @@ struct q_card {
 
 /* This machine's CPU as the program may use it (cpuid and xgetbv, so an emulator's answer counts). threads <= 0: all allowed CPUs. */
 int card_detect_cpu(struct q_card *c, int threads, struct q_err *e);
+/* CPUs that this program may use; at least 1. */
+int card_allowed_cpus(void);
 /* A key as above, or a short form "cpu:avx2" (that path and those below it, generic caches), "cpu:avx2,l2=512,t=2". Writes the full key. */
 int card_parse(struct q_card *c, const char *key, struct q_err *e);
 

@@ -5,6 +5,7 @@
 #include "seq.h"
 #include "step_table.h"
 #include "trace.h"
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,7 @@ struct q_engine {
     int in_flight;
     /* results on the host, owned: [max_out] and wider */
     float *logits, *logprob, *top_value, *lse;
+    float *hidden;                   /* one row */
     int *id, *top_id;
 };
 
@@ -124,15 +126,21 @@ static int check_plan(struct q_engine *en, struct q_err *e)
     struct q_plan p = plan(en, en->o.ctx);
     size_t available = en->device->ops->available(en->device);
     char text[256];
-    snprintf(text, sizeof text, "weights %.1f MiB, KV %.1f MiB (%d x %d tokens, %s/%s), states %.1f MiB (%d slots), scratch %.1f MiB",
+    snprintf(text, sizeof text, "weights %.1f MiB, KV %.1f MiB (%d x %d tokens, %s/%s), states %.1f MiB (%d slot%s), scratch %.1f MiB",
              mib(p.lines[Q_PLAN_WEIGHTS].bytes), mib(p.lines[Q_PLAN_KV].bytes), en->o.max_seqs, en->o.ctx, en->o.kv_k, en->o.kv_v,
-             mib(p.lines[Q_PLAN_STATES].bytes), (int)p.n_slots, mib(p.lines[Q_PLAN_SCRATCH].bytes));
+             mib(p.lines[Q_PLAN_STATES].bytes), (int)p.n_slots, p.n_slots == 1 ? "" : "s", mib(p.lines[Q_PLAN_SCRATCH].bytes));
     say(en, "memory: %s", text);
     if (p.total <= available) return Q_OK;
     int fits = ctx_that_fits(en, available);
     if (!fits) return q_fail(e, Q_ELIMIT, "%s does not fit: %.0f MiB are needed (%s) and %.0f MiB are free", en->model->path, mib(p.total), text, mib(available));
     return q_fail(e, Q_ELIMIT, "a context of %d does not fit: %.0f MiB are needed (%s) and %.0f MiB are free; -c %d would fit", en->o.ctx, mib(p.total),
                   text, mib(available), fits);
+}
+
+static void tell_threads(const struct q_engine *en)
+{
+    int cpus = card_allowed_cpus();
+    if (en->o.threads > cpus) say(en, "%d threads on %d processor%s that this program may use: they take turns", en->o.threads, cpus, cpus == 1 ? "" : "s");
 }
 
 /* Everything but weights and kernels. */
@@ -160,7 +168,8 @@ static int open_results(struct q_engine *en, struct q_err *e)
     en->id = malloc(n * sizeof(int));
     en->top_id = malloc(n * Q_TOP * sizeof(int));
     en->top_value = malloc(n * Q_TOP * sizeof(float));
-    if (en->logits && en->logprob && en->lse && en->id && en->top_id && en->top_value) return Q_OK;
+    en->hidden = malloc((size_t)en->model->config.n_embd * sizeof(float));
+    if (en->hidden && en->logits && en->logprob && en->lse && en->id && en->top_id && en->top_value) return Q_OK;
     return q_fail(e, Q_EMEM, "no memory for the logits of %d rows", en->o.max_out);
 }
 
@@ -180,6 +189,7 @@ int q_engine_open(struct q_engine **out, const struct q_engine_opts *o, struct q
     int rc = open_model(en, e);
     if (!rc) rc = fill_defaults(en, e);
     if (!rc) rc = device_cpu_open(&en->device, o->threads, e);
+    if (!rc) tell_threads(en);
     if (!rc) rc = check_plan(en, e);
     if (!rc) rc = open_kernels(en, e);
     if (!rc) rc = weights_open(&en->weights, en->device, en->model, en->kernels, en->o.numerics, e);
@@ -211,6 +221,7 @@ void q_engine_close(struct q_engine *en)
     free(en->logits);
     free(en->logprob);
     free(en->lse);
+    free(en->hidden);
     free(en->id);
     free(en->top_id);
     free(en->top_value);
@@ -304,14 +315,29 @@ int q_step_submit(struct q_engine *en, const struct q_step *s, q_ticket *t, stru
     return Q_OK;
 }
 
+/* A row whose post-norm values are no numbers has no meaningful logits, whatever sampling makes of them. */
+static int check_finite(struct q_engine *en, struct q_err *e)
+{
+    size_t n = (size_t)en->model->config.n_embd;
+    for (int i = 0; i < en->table.host.n_out; i++) {
+        int rc = en->device->ops->read(en->device, en->hidden, en->scratch.hn + (size_t)i * n, n * sizeof(float), e);
+        if (rc) return rc;
+        for (size_t j = 0; j < n; j++)
+            if (!isfinite(en->hidden[j]))
+                return q_fail(e, Q_EINPUT, "%s: the values of row %d of the step are infinite or NaN; `quarry show --check` looks for broken weights",
+                              en->model->path, en->table.out_row[i]);
+    }
+    return Q_OK;
+}
+
 /* What the step's rows asked for, from the device to the host. */
 static int read_results(struct q_engine *en, struct q_err *e)
 {
     const struct q_device_ops *ops = en->device->ops;
     const struct q_scratch *s = &en->scratch;
     size_t n = (size_t)en->table.host.n_out;
-    int rc = Q_OK;
-    if (en->table.want & Q_WANT_ID) {
+    int rc = check_finite(en, e);
+    if (!rc && en->table.want & Q_WANT_ID) {
         rc = ops->read(en->device, en->id, s->id, n * sizeof(int), e);
         if (!rc) rc = ops->read(en->device, en->logprob, s->logprob, n * sizeof(float), e);
     }

@@ -64,6 +64,8 @@ void model_close(struct q_model *m);
 /* Reads every matrix for infinite or NaN values and scales (slow: touches the whole file). model_open has done so for
  * the small F32 tensors. The error names tensor, row and element. */
 int model_check(const struct q_model *m, struct q_err *e);
+/* The same for one tensor. The engine asks for every matrix when it loads them: int8 activations would hide a NaN scale. */
+int model_check_tensor(const struct q_model *m, const struct q_tensor *t, struct q_err *e);
 /* Tells the system that a tensor's pages are not needed any more (it was repacked). A file's pages come back when they are
  * touched; synthetic weights are gone. */
 void model_release(struct q_model *m, const struct q_tensor *t);

@@ -30,23 +30,28 @@ static int64_t find_bad(const struct q_tensor *t)
     return -1;
 }
 
+int model_check_tensor(const struct q_model *m, const struct q_tensor *t, struct q_err *e)
+{
+    int64_t i = find_bad(t);
+    if (i < 0) return Q_OK;
+    i *= t->format->block;
+    return q_fail(e, Q_EINPUT, "%s: tensor '%s', row %lld, element %lld: the %s is infinite or NaN", m->path, t->name,
+                  (long long)(i / t->k), (long long)(i % t->k), t->format->block > 1 ? "block's scale" : "value");
+}
+
 struct check {
-    const char *path;
+    const struct q_model *model;
     struct q_err *e;
 };
 
 static int check_part(void *user, const struct q_part *p, int layer, struct q_tensor *t)
 {
     struct check *c = user;
-    int64_t i = find_bad(t);
-    if (i < 0) return Q_OK;
-    i *= t->format->block;
-    return q_fail(c->e, Q_EINPUT, "%s: tensor '%s', row %lld, element %lld: the %s is infinite or NaN", c->path, t->name,
-                  (long long)(i / t->k), (long long)(i % t->k), t->format->block > 1 ? "block's scale" : "value");
+    return model_check_tensor(c->model, t, c->e);
 }
 
 int model_check(const struct q_model *m, struct q_err *e)
 {
-    struct check c = { m->path, e };
+    struct check c = { m, e };
     return q_each_part((struct q_model *)(uintptr_t)m, check_part, &c);
 }
