@@ -17,8 +17,12 @@
 const char cli_engine_help[] =
     "  -m FILE             the model, a GGUF file (of a split set: any part)\n"
     "  -t N                threads (default: all processors this program may use)\n"
-    "  -c N                context in tokens\n"
-    "  --numerics MODE     strict, pinned (default), free, or reference: fp32 activations and KV\n"
+    "  -c N                context in tokens (run, eval, bench: default 4096; chat: default 8192; more where the input needs it;\n"
+    "                      serve: what fits)\n"
+    "  --numerics MODE     strict: the same bits for any batch\n"
+    "                      pinned: the kernels chosen by tuning, checked by the gate (default)\n"
+    "                      free: may also lower precision\n"
+    "                      reference: fp32 activations and KV, plain kernels\n"
     "  --kv-k F, --kv-v F  format of stored K and V: f16 (default), f32\n"
     "  --device cpu        where to run (this version: cpu)\n"
     "  --tunes DIR         look for kernel records in DIR first\n"
@@ -133,7 +137,9 @@ int cli_option(struct q_cli *c, int opt, const char *value)
     }
 }
 
-/* Reads to the end, doubling; a directory or device that cannot be read is an error of read(). */
+enum { MAX_FILE = 1 << 30 };
+
+/* Reads to the end, doubling; a directory or device that cannot be read is an error of read(), an endless one meets the limit. */
 static int read_all(FILE *f, const char *path, char **text, size_t *n, struct q_err *e)
 {
     size_t cap = 1 << 16;
@@ -142,7 +148,11 @@ static int read_all(FILE *f, const char *path, char **text, size_t *n, struct q_
     for (size_t got; p && (got = fread(p + *n, 1, cap - *n, f)) > 0;) {
         *n += got;
         if (*n < cap) continue;
-        char *more = cap < SIZE_MAX / 4 ? realloc(p, (cap *= 2) + 1) : NULL;
+        if (cap >= MAX_FILE) {
+            free(p);
+            return q_fail(e, Q_ELIMIT, "%s: more than %d MiB of text", path, MAX_FILE >> 20);
+        }
+        char *more = realloc(p, (cap *= 2) + 1);
         if (!more) free(p);
         p = more;
     }

@@ -38,5 +38,7 @@ void cli_fact(const struct q_cli *c, const char *fmt, ...) __attribute__((format
 /* A whole file ("-": standard input) into malloc'd memory with a NUL behind it. */
 int cli_read_file(const char *path, char **text, size_t *n, struct q_err *e);
 double cli_seconds(void);
+/* "1 thread", "2 threads". */
+static inline const char *cli_s(long n) { return n == 1 ? "" : "s"; }
 
 #endif

@@ -18,6 +18,7 @@ struct bench {
     long prompt, generate, reps;
     int depth[MAX_DEPTHS], n_depths;
     int json, rows_printed, trace;
+    int varied;                  /* a row's largest figure is far from its smallest */
     double read_rate;            /* measured bytes a second */
     double int8_rate, fp32_rate; /* and operations, with --trace */
 };
@@ -36,7 +37,9 @@ static void help(void)
            "  -d LIST             depths: tokens in the sequence before (0)\n"
            "  -r N                repetitions, medians are printed (3)\n"
            "  --json              results as JSON\n"
-           "  --trace             then, for each depth, one more run with the time of every kernel\n%s",
+           "  --trace             then, for each depth, one more run with the time of every kernel\n\n"
+           "The roof of decode is what reading memory allows: every token reads the weights, the KV before it and the states, at the\n"
+           "rate that is measured first. Weights that fit the last-level cache need no memory: in cache.\n\n%s",
            cli_engine_help);
 }
 
@@ -79,6 +82,7 @@ static int parse_args(struct bench *b, int argc, char **argv)
         if (bad) return 3;
     }
     if (optind < argc) return cli_usage(&b->cli, "an argument without an option") + 1;
+    if (b->cli.engine.model && b->cli.engine.preset_type) return cli_usage(&b->cli, "--type is of --preset; a file has its own types") + 1;
     if (!b->cli.engine.model == !b->cli.engine.preset) return cli_usage(&b->cli, "expected one of -m FILE and --preset NAME") + 1;
     return 0;
 }
@@ -138,13 +142,21 @@ static int measure(struct bench *b, struct q_engine *en, int depth, int decode, 
     return Q_OK;
 }
 
-/* Bytes that one decode step must read or write: all matrices but the embedding (unless it is the head too), KV, states twice. */
+/* Of a decode step: all matrices but the embedding (unless it is the head too). */
+static double weight_bytes(const struct q_model *m) { return (double)m->weight_bytes - (m->config.tied ? 0 : (double)m->embd.bytes); }
+
+static int in_cache(const struct q_engine *en)
+{
+    const struct q_card *c = q_engine_card(en);
+    return weight_bytes(q_engine_model(en)) <= 1024.0 * (c->l3_kib ? c->l3_kib : c->l2_kib);
+}
+
+/* Bytes that one decode step must read or write: weights, KV, states twice. */
 static double decode_bytes(const struct q_engine *en, int past)
 {
     const struct q_model *m = q_engine_model(en);
-    double weights = (double)m->weight_bytes - (m->config.tied ? 0 : (double)m->embd.bytes);
     const char *kv = "f16";
-    return weights + (double)past * (double)kv_page_bytes(&m->config, kv, kv) / KV_PAGE + 2.0 * (double)states_slot_bytes(&m->config);
+    return weight_bytes(m) + (double)past * (double)kv_page_bytes(&m->config, kv, kv) / KV_PAGE + 2.0 * (double)states_slot_bytes(&m->config);
 }
 
 static void print_json_text(const char *s)
@@ -159,19 +171,22 @@ static void print_json_text(const char *s)
     putchar('"');
 }
 
+/* roof: tokens a second; 0: none is given for this test; < 0: the weights lie in a cache. */
 static void print_row(struct bench *b, const struct q_engine *en, const char *test, int depth, const struct sample *s, double roof)
 {
+    char text[48] = "";
+    if (s->max > 1.5 * s->min) b->varied = 1;
     if (b->json) {
         printf("%s{\"model\": ", b->rows_printed++ ? ",\n " : "[");
         print_json_text(q_engine_model(en)->path);
         printf(", \"threads\": %d, \"test\": \"%s\", \"depth\": %d, \"tokens_per_second\": %.3f, \"min\": %.3f, \"max\": %.3f",
                q_engine_threads(en), test, depth, s->median, s->min, s->max);
         if (roof > 0) printf(", \"roof\": %.3f, \"percent_of_roof\": %.1f", roof, 100 * s->median / roof);
+        if (roof < 0) printf(", \"in_cache\": true");
         printf("}");
     } else {
-        printf("| %-7s | %6d | %9.2f | %9.2f | %9.2f |", test, depth, s->median, s->min, s->max);
-        if (roof > 0) printf(" %5.1f %% of %.1f GB/s read |\n", 100 * s->median / roof, b->read_rate * 1e-9);
-        else printf("%*s|\n", 24, "");
+        if (roof > 0) snprintf(text, sizeof text, "%.1f %% of %.1f GB/s", 100 * s->median / roof, b->read_rate * 1e-9);
+        printf("| %-7s | %6d | %9.2f | %9.2f | %9.2f | %-21s |\n", test, depth, s->median, s->min, s->max, roof < 0 ? "in cache" : text);
     }
     fflush(stdout);
 }
@@ -189,7 +204,7 @@ static int bench_depth(struct bench *b, struct q_engine *en, int depth, struct q
     if (!rc && b->generate) {
         rc = measure(b, en, depth, 1, &s, e);
         snprintf(test, sizeof test, "tg%ld", b->generate);
-        if (!rc) print_row(b, en, test, depth, &s, b->read_rate / decode_bytes(en, depth + (int)b->generate / 2));
+        if (!rc) print_row(b, en, test, depth, &s, in_cache(en) ? -1 : b->read_rate / decode_bytes(en, depth + (int)b->generate / 2));
     }
     return rc;
 }
@@ -260,24 +275,43 @@ static int trace_all(struct bench *b, struct q_engine *en, struct q_err *e)
     return rc;
 }
 
-static int check_depths(const struct bench *b, const struct q_engine *en, struct q_err *e)
+/* Tokens that a test adds to its depth. */
+static long most_tokens(const struct bench *b) { return b->prompt > b->generate ? b->prompt : b->generate; }
+
+static int deepest(const struct bench *b)
 {
-    long more = b->prompt > b->generate ? b->prompt : b->generate;
+    int deep = 0;
     for (int i = 0; i < b->n_depths; i++)
-        if (b->depth[i] + more > q_engine_ctx(en))
-            return q_fail(e, Q_ELIMIT, "depth %d and %ld tokens more do not fit a context of %d", b->depth[i], more, q_engine_ctx(en));
-    return Q_OK;
+        if (b->depth[i] > deep) deep = b->depth[i];
+    return deep;
+}
+
+/* Opens with room for the deepest test, or refuses before weights and kernels are made. */
+static int open_engine(struct bench *b, struct q_engine **en, struct q_err *e)
+{
+    struct q_engine_opts *o = &b->cli.engine;
+    int deep = deepest(b);
+    long most = most_tokens(b), need = deep + most;
+    if (o->ctx && need > o->ctx) return q_fail(e, Q_ELIMIT, "depth %d + %ld tokens do not fit -c %d", deep, most, o->ctx);
+    if (!o->ctx && need > 4096) o->ctx = (int)need;
+    int rc = q_engine_open(en, o, e);
+    if (rc == Q_ELIMIT) {
+        struct q_err why = *e;
+        return q_fail(e, Q_ELIMIT, "depth %d + %ld tokens: %.400s", deep, most, why.text);
+    }
+    if (!rc && need > q_engine_ctx(*en))
+        return q_fail(e, Q_ELIMIT, "depth %d + %ld tokens do not fit the context of %d that the model was trained for", deep, most, q_engine_ctx(*en));
+    return rc;
 }
 
 static int bench_all(struct bench *b, struct q_engine *en, struct q_err *e)
 {
-    int rc = check_depths(b, en, e);
-    if (!rc) rc = roof_read_rate(q_engine_threads(en), &b->read_rate, e);
+    int rc = roof_read_rate(q_engine_threads(en), &b->read_rate, e);
     if (rc) return rc;
     if (!b->json)
-        printf("%s, %d threads, medians of %ld\n\n| test    |  depth |     tok/s |       min |       max | roof                  |\n"
+        printf("%s, %d thread%s, medians of %ld\n\n| test    |  depth |     tok/s |       min |       max | roof                  |\n"
                "|---------|-------:|----------:|----------:|----------:|-----------------------|\n",
-               q_engine_model(en)->path, q_engine_threads(en), b->reps);
+               q_engine_model(en)->path, q_engine_threads(en), cli_s(q_engine_threads(en)), b->reps);
     for (int i = 0; i < b->n_depths && !rc; i++) rc = bench_depth(b, en, b->depth[i], e);
     if (!rc && b->trace) rc = trace_all(b, en, e);
     if (b->json) printf("%s]\n", b->rows_printed ? "" : "[");
@@ -292,12 +326,9 @@ int cmd_bench(int argc, char **argv)
     cli_start(&b.cli, "bench");
     int stop = parse_args(&b, argc, argv);
     if (stop) return stop - 1;
-    for (int i = 0; i < b.n_depths; i++) {
-        long most = b.depth[i] + (b.prompt > b.generate ? b.prompt : b.generate);
-        if (most > b.cli.engine.ctx_hint) b.cli.engine.ctx_hint = (int)most;
-    }
-    int rc = q_engine_open(&en, &b.cli.engine, &e);
+    int rc = open_engine(&b, &en, &e);
     if (!rc) rc = bench_all(&b, en, &e);
+    if (!rc && b.varied) cli_fact(&b.cli, "other programs use the processors; figures vary");
     q_engine_close(en);
     return rc ? cli_fail(&b.cli, &e) : 0;
 }

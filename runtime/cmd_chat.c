@@ -57,8 +57,8 @@ static const struct option longs[] = {CLI_LONG,
 static void help(void)
 {
     printf("usage: quarry chat -m FILE [options]\n\n"
-           "Ctrl-C stops an answer, Ctrl-D leaves, /help lists what else can be typed. Where standard input is no terminal,\n"
-           "each of its lines is a turn.\n\n"
+           "Ctrl-C stops an answer, Ctrl-D leaves, /help lists what else can be typed. A line that ends in \\ goes on in the\n"
+           "next one; pasted lines are one text. Where standard input is no terminal, each of its lines is a turn.\n\n"
            "  --system TEXT       a system message\n"
            "  --think, --no-think let the model think first, or not (default: as its template has it)\n"
            "  --hide-thinking     do not show what it thinks\n"
@@ -120,8 +120,8 @@ static void print_facts(const struct chat *c, const struct q_answer *a)
 {
     int fresh = a->n_prompt - a->n_cached, decoded = a->n_generated > 1 ? a->n_generated - 1 : 0;
     const char *why[] = {"", "; stopped at the limit", "; stopped by Ctrl-C"};
-    cli_fact(&c->cli, "prompt %d tokens (%d re-used): %.1f tok/s; answer %d tokens: %.1f tok/s%s", a->n_prompt, a->n_cached,
-             a->prefill_s > 0 ? fresh / a->prefill_s : 0, a->n_generated, a->decode_s > 0 ? decoded / a->decode_s : 0, why[a->finish]);
+    cli_fact(&c->cli, "prompt %d token%s (%d re-used): %.1f tok/s; answer %d token%s: %.1f tok/s%s", a->n_prompt, cli_s(a->n_prompt), a->n_cached,
+             a->prefill_s > 0 ? fresh / a->prefill_s : 0, a->n_generated, cli_s(a->n_generated), a->decode_s > 0 ? decoded / a->decode_s : 0, why[a->finish]);
     if (a->finish == Q_FINISH_LENGTH && a->n_prompt + a->n_generated > q_engine_ctx(c->engine))
         fprintf(stderr, "quarry chat: the context of %d tokens is full: /clear starts over, and -c N at the start gives more\n", q_engine_ctx(c->engine));
 }
@@ -159,9 +159,24 @@ static void take_turn(struct chat *c, const char *text)
 
 /* ---- commands ---- */
 
-static void do_think(struct chat *c, const char *rest) { c->think = 1; }
-static void do_no_think(struct chat *c, const char *rest) { c->think = 0; }
-static void do_clear(struct chat *c, const char *rest) { chat_history_clear(c->history); }
+static void do_think(struct chat *c, const char *rest)
+{
+    c->think = 1;
+    cli_fact(&c->cli, "the model thinks before it answers");
+}
+
+static void do_no_think(struct chat *c, const char *rest)
+{
+    c->think = 0;
+    cli_fact(&c->cli, "the model answers without thinking");
+}
+
+static void do_clear(struct chat *c, const char *rest)
+{
+    chat_history_clear(c->history);
+    cli_fact(&c->cli, "the conversation is forgotten");
+}
+
 static void do_exit(struct chat *c, const char *rest) { c->over = 1; }
 static void do_help(struct chat *c, const char *rest);
 
@@ -169,37 +184,49 @@ static void do_system(struct chat *c, const char *rest)
 {
     struct q_err e;
     if (chat_history_system(c->history, *rest ? rest : NULL, &e)) c->failed = cli_fail(&c->cli, &e);
+    else cli_fact(&c->cli, *rest ? "the system message is set" : "there is no system message now");
 }
 
 static const struct command {
     const char *name;
     void (*run)(struct chat *, const char *rest);
+    int takes_text;
     const char *what;
 } commands[] = {
-    {"/help", do_help, "this list"},
-    {"/think", do_think, "let the model think before it answers"},
-    {"/no_think", do_no_think, "do not"},
-    {"/system", do_system, "TEXT: another system message; without TEXT: none"},
-    {"/clear", do_clear, "forget the conversation, keep the system message"},
-    {"/exit", do_exit, "leave (as Ctrl-D does)"},
+    {"/help", do_help, 0, "this list"},
+    {"/think", do_think, 0, "let the model think before it answers"},
+    {"/no_think", do_no_think, 0, "do not"},
+    {"/system", do_system, 1, "TEXT: another system message; without TEXT: none"},
+    {"/clear", do_clear, 0, "forget the conversation, keep the system message"},
+    {"/exit", do_exit, 0, "leave (as Ctrl-D does)"},
 };
 
 static void do_help(struct chat *c, const char *rest)
 {
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) fprintf(stderr, "%-10s %s\n", commands[i].name, commands[i].what);
-    fprintf(stderr, "Ctrl-C stops an answer. A text that begins with / goes behind a space.\n");
+    fprintf(stderr, "A line that ends in \\ goes on in the next one; pasted lines are one text. A text that begins with / goes behind a space.\n"
+                    "Ctrl-C stops an answer.\n");
+}
+
+static const struct command *find_command(const char *line, size_t n)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strlen(commands[i].name) == n && !memcmp(line, commands[i].name, n)) return &commands[i];
+    return NULL;
 }
 
 static void run_command(struct chat *c, const char *line)
 {
-    size_t n = strcspn(line, " \t");
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (strlen(commands[i].name) == n && !memcmp(line, commands[i].name, n)) {
-            commands[i].run(c, line + n + strspn(line + n, " \t"));
-            return;
-        }
     struct q_err e;
-    q_fail(&e, Q_EINPUT, "no command %.*s; /help lists them, and a text that begins with / goes behind a space", n < 40 ? (int)n : 40, line);
+    size_t n = strcspn(line, " \t\n");
+    const char *rest = line + n + strspn(line + n, " \t\n");
+    const struct command *found = find_command(line, n);
+    if (found && (found->takes_text || !*rest)) {
+        found->run(c, rest);
+        return;
+    }
+    if (found) q_fail(&e, Q_EINPUT, "%s takes no text; a text that begins with / goes behind a space", found->name);
+    else q_fail(&e, Q_EINPUT, "no command %.*s; /help lists them, and a text that begins with / goes behind a space", n < 40 ? (int)n : 40, line);
     c->failed = cli_fail(&c->cli, &e);
 }
 
@@ -213,7 +240,7 @@ static void take_line(struct chat *c, const char *text, size_t n)
         c->failed = cli_fail(&c->cli, &e);
     } else if (*text == '/') {
         run_command(c, text);
-    } else if (strspn(text, " \t") < n) {
+    } else if (strspn(text, " \t\n") < n) {
         take_turn(c, text);
     }
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { OPT_TEXT = CLI_OWN, OPT_IDS, OPT_LOGITS, OPT_AGAINST, OPT_CHUNK, OPT_JSON, OPT_CONTROL };
 
@@ -129,7 +130,9 @@ static int read_text(struct eval *v, struct q_err *e)
 static int rows_per_step(const struct eval *v, int vocab)
 {
     long rows = (64l << 20) / ((long)vocab * 4);
-    return v->chunk ? (int)v->chunk : (int)(rows < 8 ? 8 : rows > 512 ? 512 : rows);
+    rows = v->chunk ? v->chunk : rows < 8 ? 8 : rows > 512 ? 512 : rows;
+    long most = v->cli.engine.ctx && v->cli.engine.ctx < v->n ? v->cli.engine.ctx : v->n;   /* no step is longer */
+    return (int)(rows < most ? rows : most);
 }
 
 static int open_engine(struct eval *v, struct q_engine **en, struct q_err *e)
@@ -142,6 +145,8 @@ static int open_engine(struct eval *v, struct q_engine **en, struct q_err *e)
     gguf_close(g);
     if (rc) return rc;
     v->vocab = c.n_vocab;
+    for (int i = 0; i < v->n; i++)
+        if (v->ids[i] >= c.n_vocab) return q_fail(e, Q_EINPUT, "--ids: token %d at place %d is not in the vocabulary of %d", v->ids[i], i, c.n_vocab);
     v->cli.engine.ctx_hint = v->n;
     v->cli.engine.max_rows = v->cli.engine.max_out = rows_per_step(v, c.n_vocab);
     return q_engine_open(en, &v->cli.engine, e);
@@ -189,6 +194,8 @@ static int take_row(struct eval *v, const float *logits, int next, struct q_err 
     if (!v->against) return Q_OK;
     if (fread(v->row, sizeof(float), (size_t)v->vocab, v->against) != (size_t)v->vocab)
         return q_fail(e, Q_EINPUT, "%s: ends before token %ld; expected %d rows of %d logits", v->against_path, v->compared, v->n, v->vocab);
+    for (int i = 0; i < v->vocab; i++)
+        if (!isfinite(v->row[i])) return q_fail(e, Q_EINPUT, "%s: token %ld, logit %d is infinite or NaN", v->against_path, v->compared, i);
     compare_row(v, v->row, logits);
     return Q_OK;
 }
@@ -223,10 +230,17 @@ static int eval_all(struct eval *v, struct q_engine *en, struct q_err *e)
     return rc;
 }
 
+static int same_file(const struct eval *v)
+{
+    struct stat a, b;
+    return !fstat(fileno(v->against), &a) && !stat(v->logits_path, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 static int open_files(struct eval *v, struct q_err *e)
 {
-    if (v->logits_path && !(v->logits = fopen(v->logits_path, "wb"))) return q_fail(e, Q_EIO, "%s: cannot write", v->logits_path);
     if (v->against_path && !(v->against = fopen(v->against_path, "rb"))) return q_fail(e, Q_EIO, "%s: cannot open", v->against_path);
+    if (v->logits_path && v->against && same_file(v)) return q_fail(e, Q_EINPUT, "%s: --logits would overwrite the file of --against", v->logits_path);
+    if (v->logits_path && !(v->logits = fopen(v->logits_path, "wb"))) return q_fail(e, Q_EIO, "%s: cannot write", v->logits_path);
     v->row = malloc((size_t)v->vocab * sizeof(float));
     return v->row ? Q_OK : q_fail(e, Q_EMEM, "no memory for a row of %d logits", v->vocab);
 }
@@ -279,7 +293,8 @@ int cmd_eval(int argc, char **argv)
     if (!rc) rc = close_files(&v, &e);
     if (!rc) {
         print_results(&v, seconds);
-        cli_fact(&v.cli, "%d tokens in %.2f s: %.1f tok/s with %d threads", v.n, seconds, v.n / seconds, q_engine_threads(en));
+        cli_fact(&v.cli, "%d token%s in %.2f s: %.1f tok/s with %d thread%s", v.n, cli_s(v.n), seconds, v.n / seconds, q_engine_threads(en),
+                 cli_s(q_engine_threads(en)));
     }
     if (v.logits) fclose(v.logits);
     if (v.against) fclose(v.against);

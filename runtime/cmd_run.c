@@ -3,6 +3,8 @@
 #include "chat.h"
 #include "cli_sampling.h"
 #include "cmd.h"
+#include "model.h"
+#include "reply.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,6 +124,8 @@ static int answer(struct run *r, struct q_engine *en, struct q_err *e)
     else o.text = print_text;
     r->tokenizer = q_engine_tokenizer(en);
     int rc = encode(r, en, e);
+    /* The tag that opens the block is of the prompt; its pair in the answer would stand alone. */
+    if (!rc && o.text && !r->raw && q_reply_opens_thinking(r->tokenizer, r->ids.at, r->ids.n)) fputs("<think>\n", stdout);
     if (!rc) rc = q_talk_open(&t, en, e);
     if (!rc) rc = q_talk_answer(t, r->ids.at, r->ids.n, &o, &r->answer, e);
     if (!rc && !r->ids_out) putchar('\n');
@@ -134,9 +138,18 @@ static void print_speeds(const struct run *r, const struct q_engine *en)
 {
     const struct q_answer *a = &r->answer;
     int decoded = a->n_generated > 1 ? a->n_generated - 1 : 0;
-    cli_fact(&r->cli, "prompt %d tokens in %.3f s: %.1f tok/s; answer %d tokens in %.3f s: %.1f tok/s; %d threads", a->n_prompt, a->prefill_s,
-             a->prefill_s > 0 ? a->n_prompt / a->prefill_s : 0, a->n_generated, a->decode_s, a->decode_s > 0 ? decoded / a->decode_s : 0,
-             q_engine_threads(en));
+    cli_fact(&r->cli, "prompt %d token%s in %.3f s: %.1f tok/s; answer %d token%s in %.3f s: %.1f tok/s; %d thread%s", a->n_prompt,
+             cli_s(a->n_prompt), a->prefill_s, a->prefill_s > 0 ? a->n_prompt / a->prefill_s : 0, a->n_generated, cli_s(a->n_generated), a->decode_s, a->decode_s > 0 ? decoded / a->decode_s : 0,
+             q_engine_threads(en), cli_s(q_engine_threads(en)));
+}
+
+/* Why the answer ends where it does, when that is not the model's own end. */
+static void print_end(const struct run *r, const struct q_engine *en)
+{
+    int ctx = q_engine_ctx(en), n = r->answer.n_generated;
+    if (r->answer.finish != Q_FINISH_LENGTH) return;
+    if (r->most >= 0 && n >= r->most) cli_fact(&r->cli, "stopped at -n %ld token%s", r->most, cli_s(r->most));
+    else cli_fact(&r->cli, "stopped: the context of %d tokens is full%s", ctx, ctx < q_engine_model(en)->config.n_ctx_train ? "; -c raises it" : "");
 }
 
 int cmd_run(int argc, char **argv)
@@ -155,6 +168,7 @@ int cmd_run(int argc, char **argv)
     if (!rc) rc = q_engine_open(&en, &r.cli.engine, &e);
     if (!rc) cli_sampling_fact(&r.sampling, &r.cli);
     if (!rc) rc = answer(&r, en, &e);
+    if (!rc) print_end(&r, en);
     if (!rc) print_speeds(&r, en);
     q_engine_close(en);
     free(r.ids.at);

@@ -13,7 +13,7 @@
 
 static const struct verb {
     const char *name;
-    int (*run)(int, char **);
+    int (*run)(int, char **);   /* NULL: the program quarry-NAME */
     const char *what;
 } verbs[] = {
     { "run", cmd_run, "answer a prompt" },
@@ -21,21 +21,25 @@ static const struct verb {
     { "show", cmd_show, "what is in a model file, and the memory it needs" },
     { "eval", cmd_eval, "perplexity, logits, divergence from a reference" },
     { "bench", cmd_bench, "prefill and decode speed at depths" },
+    { "serve", NULL, "answer programs over HTTP" },
+    { "tune", NULL, "measure and keep the fastest kernels" },
+    { "gen", NULL, "print a kernel" },
 };
 
 static void usage(FILE *f)
 {
     fprintf(f, "usage: quarry VERB [options]\n\n");
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) fprintf(f, "  %-8s %s\n", verbs[i].name, verbs[i].what);
-    fprintf(f, "\n`quarry VERB --help` tells more. Other verbs start the program quarry-VERB.\n");
+    fprintf(f, "\n`quarry VERB --help` tells more. A verb that is not here starts the program quarry-VERB.\n");
 }
 
-/* Starts DIR_OF_THIS_PROGRAM/quarry-VERB, or else quarry-VERB on the PATH. Returns only when there is none. */
-static void start_sibling(char **argv)
+/* Starts DIR_OF_THIS_PROGRAM/quarry-VERB, or else quarry-VERB on the PATH, under its own name. Returns only when there is none. */
+static void start_sibling(const char *verb, char **argv)
 {
     char self[PATH_MAX], path[PATH_MAX + 280];
     char name[280];
-    snprintf(name, sizeof name, "quarry-%.256s", argv[0]);
+    snprintf(name, sizeof name, "quarry-%.256s", verb);
+    argv[0] = name;
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n > 0) {
         self[n] = 0;
@@ -81,8 +85,8 @@ int main(int argc, char **argv)
         return 0;
     }
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
-        if (!strcmp(verb, verbs[i].name)) return run_verb(&verbs[i], argc - 1, argv + 1);
-    if (is_word(verb)) start_sibling(argv + 1);
+        if (verbs[i].run && !strcmp(verb, verbs[i].name)) return run_verb(&verbs[i], argc - 1, argv + 1);
+    if (is_word(verb)) start_sibling(verb, argv + 1);
     fprintf(stderr, "quarry: no verb '%.64s', and no program quarry-%.64s beside this one or on the PATH\n", verb, verb);
     usage(stderr);
     return 2;

@@ -5,13 +5,14 @@ import re
 import select
 import signal
 import subprocess
+import termios
 import time
 
 import pytest
 
 from programs import QUARRY, TINY, environment, goldens, quarry, refused, verb
 
-FACTS = re.compile(r"^# prompt (\d+) tokens \((\d+) re-used\): .* answer (\d+) tokens: (.*)$", re.M)
+FACTS = re.compile(r"^# prompt (\d+) tokens? \((\d+) re-used\): .* answer (\d+) tokens?: (.*)$", re.M)
 STORY = "Tell me a story about Mina and a blue star."
 
 
@@ -141,6 +142,26 @@ def test_exit_help_and_a_command_that_is_none():
     assert turns(chat("-n", "1", lines=[" /nope"]))[0][2] == 1
 
 
+def test_commands_say_what_they_did_and_refuse_text_they_do_not_take():
+    done = chat(lines=["/think", "/no_think", "/system Be kind.", "/system", "/clear"])
+    told = [line for line in done.err.splitlines() if line.startswith("# ")][-5:]
+    for line, word in zip(told, ("thinks", "without thinking", "is set", "no system message", "forgotten"), strict=True):
+        assert word in line
+    for command in ("/exit", "/help", "/clear", "/think", "/no_think"):
+        refused(chat(lines=[command + " please"]), command, "takes no text")
+    kept = chat("-n", "1", lines=["hi", "/clear now", "hi"])
+    assert kept.returncode == 1 and turns(kept)[1][1] > 0
+
+
+def test_a_line_that_ends_in_a_backslash_goes_on():
+    assert "\\ goes on in the next" in chat(lines=["/help"]).err
+    one = chat("-n", "1", lines=["What is\\", "the capital\\", "of Korea?"])
+    assert len(turns(one)) == 1
+    raw = verb("run", "-p", "What is\nthe capital\nof Korea?", "--think", "-n", "1")
+    assert turns(one)[0][0] == int(re.search(r"^# prompt (\d+)", raw.err, re.M).group(1))
+    assert len(turns(verb("chat", "-n", "1", stdin=b"the end\\"))) == 1
+
+
 def test_a_bad_line_is_told_and_the_next_one_answered():
     for bad, part in ((b"a\xff", "UTF-8"), (b"a\0b", "NUL")):
         done = verb("chat", "--no-think", stdin=bad + b"\n" + CAPITALS[0].encode() + b"\n")
@@ -204,9 +225,10 @@ def test_a_stopped_answer_stays_in_the_conversation():
 
 
 class Terminal:
-    def __init__(self, *args, **env):
+    def __init__(self, *args, program=None, **env):
         self.master, slave = pty.openpty()
-        self.process = subprocess.Popen([QUARRY, "chat", "-m", TINY, "-t", "1", *args], stdin=slave, stdout=slave, stderr=slave,
+        command = program or [QUARRY, "chat", "-m", TINY, "-t", "1"]
+        self.process = subprocess.Popen([*command, *args], stdin=slave, stdout=slave, stderr=slave,
                                         env=environment(TERM="xterm", **env), start_new_session=True, preexec_fn=self.own_terminal)
         os.close(slave)
         self.seen = b""
@@ -214,7 +236,6 @@ class Terminal:
     @staticmethod
     def own_terminal():
         import fcntl
-        import termios
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     def read_until(self, text, seconds=60):
@@ -314,4 +335,73 @@ def test_korean_is_typed_edited_and_answered_in_any_locale(terminal, locale):
     assert "서울" in answer
     assert "?" not in t.read_until(answer).split("인가요?")[-1].replace(answer, "")
     t.type("/exit\r")
+    assert t.close() == 0
+
+
+def prompt_of_run(question):
+    return int(re.search(r"^# prompt (\d+)", verb("run", "-p", question, "-n", "1").err, re.M).group(1))
+
+
+PASTED = ["one", "two 둘", "\tthree"]
+
+
+@pytest.mark.parametrize("text", ["\x1b[200~one\rtwo 둘\r\n\tthree\x1b[201~\r", "\x1b[200~one\ntwo 둘\n\x1b\x07\tthree\x1b[201~\r",
+                                  "one\rtwo 둘\r\x16\tthree\r"], ids=["marks", "marks, control characters", "no marks"])
+def test_pasted_lines_are_one_turn(terminal, text):
+    t = terminal("--no-think", "-n", "1")
+    assert "\x1b[?2004h" in t.read_until("> ")
+    t.type(text)
+    told = t.read_until("tok/s; answer")
+    assert f"# prompt {prompt_of_run(chr(10).join(PASTED))} tokens" in told
+    t.read_until("> ")
+    t.type("/exit\r")
+    assert t.close() == 0
+
+
+def echo(t):
+    return bool(termios.tcgetattr(t.master)[3] & termios.ECHO)
+
+
+def test_what_is_typed_during_an_answer_is_the_next_turn(terminal):
+    t = terminal(*LONG)
+    t.read_until("> ")
+    t.type(STORY + "\r")
+    t.read_until(single(STORY)[:4] * 2)
+    assert not echo(t)
+    t.type("qqzz\r/exit\r")
+    assert "qqzz" not in t.read_until("tok/s; answer")
+    assert "qqzz" in t.read_until("tok/s; answer")
+    assert t.close() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT], ids=["TERM", "HUP", "QUIT"])
+def test_a_signal_leaves_the_terminal_as_it_was(terminal, number):
+    t = terminal(*LONG)
+    t.read_until("> ")
+    t.type(STORY + "\r")
+    t.read_until(single(STORY)[:4] * 2)
+    before = termios.tcgetattr(t.master)
+    t.process.send_signal(number)
+    assert t.process.wait(20) == -number
+    assert not before[3] & termios.ECHO and echo(t)
+    t.read_until("\x1b[?2004l")
+
+
+def test_a_stop_and_fg_give_the_line_back(terminal):
+    t = terminal(program=["bash", "--norc", "--noediting", "-i"], PS1="shell: ")
+    t.read_until("shell: ")
+    t.type(f"{QUARRY} chat -m {TINY} -t 1 --no-think\r")
+    t.read_until("Ctrl-D leaves")
+    t.read_until("> ")
+    t.type("What is the ")
+    t.read_until("the ")
+    t.type("\x1a")
+    t.read_until("shell: ")
+    t.type("fg\r")
+    t.read_until("> What is the ")
+    t.type("capital of Korea?\r")
+    t.read_until("The capital of Korea is Seoul.")
+    t.type("/exit\r")
+    t.read_until("shell: ")
+    t.type("exit\r")
     assert t.close() == 0

@@ -1,5 +1,6 @@
 """`quarry eval` and `quarry bench` from end to end: logits to a file and back, perplexity, windows, bad input; tables and JSON."""
 import json
+import os
 import math
 import re
 import subprocess
@@ -171,14 +172,16 @@ def test_bench_prints_a_row_a_test_and_depth():
     assert [(r[0], r[1]) for r in rows] == [("pp16", "0"), ("tg2", "0"), ("pp16", "100"), ("tg2", "100")]
     for test, _, median, low, high, roof in rows:
         assert 0 < float(low) <= float(median) <= float(high)
-        assert ("% of" in roof) == test.startswith("tg")
+        assert ("% of" in roof or "in cache" in roof) == test.startswith("tg")
+    table = [line for line in done.stdout.decode().splitlines() if line.startswith("|")]
+    assert len({len(line) for line in table}) == 1
 
 
 def test_bench_json_says_the_same_fields():
     done = verb("bench", *QUICK, "--json", "-d", "50")
     rows = json.loads(done.stdout)
     assert [(r["test"], r["depth"], r["threads"]) for r in rows] == [("pp16", 50, 1), ("tg2", 50, 1)]
-    assert rows[1]["percent_of_roof"] == pytest.approx(100 * rows[1]["tokens_per_second"] / rows[1]["roof"], abs=0.1)
+    assert ("in_cache" in rows[1]) != ("roof" in rows[1]) and "in_cache" not in rows[0]
     assert json.loads(verb("bench", "-p", "0", "-n", "0", "--json").stdout) == []
 
 
@@ -189,18 +192,27 @@ def test_bench_of_a_shape_without_a_file(preset, type):
     rows = json.loads(done.stdout)
     assert [(r["model"], r["test"]) for r in rows] == [(preset, "pp8"), (preset, "tg2")]
     assert all(r["tokens_per_second"] > 0 for r in rows)
+    if "roof" in rows[1]:
+        assert rows[1]["percent_of_roof"] == pytest.approx(100 * rows[1]["tokens_per_second"] / rows[1]["roof"], abs=0.1)
 
 
 def test_bench_refuses():
     refused(quarry("bench", "--preset", "qwen9-1b"), "qwen9-1b")
-    for args in (["-d", "1,x"], ["-d", ""], ["-r", "0"], ["-p", "-1"], ["--preset", "qwen3.5-0.8b"]):
+    for args in (["-d", "1,x"], ["-d", ""], ["-r", "0"], ["-p", "-1"], ["--preset", "qwen3.5-0.8b"], ["--type", "f16"]):
         assert verb("bench", *args).returncode == 2, args
     assert quarry("bench").returncode == 2
     assert quarry("bench", "--preset", "qwen3.5-0.8b", "--type", "q9_9", "-t", "1").returncode in (1, 2)
 
 
 def test_bench_refuses_a_depth_beyond_the_context():
-    refused(verb("bench", "-d", "40000"), "40000", "32768")
+    refused(verb("bench", "-d", "40000"), "depth 40000 + 512 tokens", "32768")
+    refused(verb("bench", "-d", "0,1024", "-c", "512"), "depth 1024 + 512 tokens do not fit -c 512")
+
+
+def test_more_threads_than_processors_are_told():
+    done = quarry("eval", "-m", TINY, "--ids", "1", "-t", "64", env=environment())
+    assert done.returncode == 0
+    assert ("# 64 threads on" in done.err) == (len(os.sched_getaffinity(0)) < 64)
 
 
 def test_bench_json_holds_any_path(tmp_path):

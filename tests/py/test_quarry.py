@@ -16,7 +16,7 @@ def test_version_and_help():
     assert (status, err) == (0, "") and out.startswith("quarry ") and out.count("\n") == 1
     for word in ("--help", "-h", "help"):
         status, out, err = run(word)
-        assert status == 0 and err == "" and all(verb in out for verb in ("run", "show", "eval", "bench"))
+        assert status == 0 and err == "" and all(verb in out for verb in ("run", "chat", "show", "eval", "bench", "serve", "tune", "gen"))
 
 
 def test_usage():
@@ -33,6 +33,11 @@ def test_sibling_on_the_path(tmp_path):
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     env = dict(os.environ, PATH="%s:%s" % (tmp_path, os.environ["PATH"]))
     assert run("hello", "a", "b c", env=env) == (7, "hello a b c\n", "")
+
+
+def test_a_sibling_is_started_under_its_own_name():
+    assert run("gen", "--version")[:2] == (0, "quarry-gen " + run("--version")[1].removeprefix("quarry "))
+    assert run("serve", "--nope")[2].startswith("quarry-serve: ")
 
 
 def test_sibling_beside_the_program(tmp_path):

@@ -30,7 +30,7 @@ def ids_of(*args, **more):
 
 
 def prompt_tokens(done):
-    return int(re.search(r"^# prompt (\d+) tokens", done.err, re.M).group(1))
+    return int(re.search(r"^# prompt (\d+) tokens?", done.err, re.M).group(1))
 
 
 def sure(g):
@@ -48,8 +48,8 @@ def question(g):
 
 
 def text(g):
-    """The golden answer as a person sees it: no control tokens, and a line end."""
-    return g["text"].replace("<|im_end|>", "") + "\n"
+    """The golden answer as a person sees it: tags of thinking in pairs, no control tokens, and a line end."""
+    return "<think>\n" * g["enable_thinking"] + g["text"].replace("<|im_end|>", "") + "\n"
 
 
 def name(g):
@@ -94,6 +94,21 @@ def test_numerics_modes_agree_where_the_margin_is_wide():
 def test_facts_go_to_stderr_and_can_be_silenced():
     loud, quiet = run("-p", question(ASKED[0])), run("-q", "-p", question(ASKED[0]))
     assert loud.stdout == quiet.stdout and "tok/s" in loud.err and quiet.err == ""
+
+
+def test_an_answer_that_was_cut_says_why():
+    told = [line for line in run("-p", question(ASKED[0]), "-n", "2").err.splitlines() if "stopped" in line]
+    assert told == ["# stopped at -n 2 tokens"]
+    full = run("-p", "Tell me a story about Mina and a blue star.", "--temp", "30", "--seed", "1", "-c", "64")
+    assert full.returncode == 0 and "# stopped: the context of 64 tokens is full; -c raises it\n" in full.err
+    assert "stopped" not in run("-p", question(ASKED[0])).err
+    assert run("-q", "-p", question(ASKED[0]), "-n", "2").err == ""
+
+
+def test_tags_of_thinking_come_in_pairs_but_not_in_raw_text():
+    g = next(g for g in SHORT if g["enable_thinking"])
+    assert answer("-p", question(g), "--think").count("<think>") == 1
+    assert answer("--raw", "-p", g["prompt"]) == text(g).removeprefix("<think>\n")
 
 
 def test_at_most_n_tokens():
