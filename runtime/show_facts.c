@@ -1,6 +1,7 @@
 /* Gathers what `show` prints, and notes what is odd: values a reader of the file would want to be told about. */
 #define _GNU_SOURCE
 #include "show.h"
+#include "chat_template.h"
 #include "model_parts.h"
 #include <stdlib.h>
 #include <string.h>
@@ -129,6 +130,17 @@ static void note_file_type(struct show_facts *f)
         if (table[i].file_type == said && strcmp(q_type_name(table[i].type), f->types[0].name))
             q_note(&f->notes, "general.file_type %lld says %s, but most bytes are %s", (long long)said,
                    q_type_name(table[i].type), f->types[0].name);
+}
+
+/* A template that does not compile would only show at the first chat. */
+static void note_template(struct show_facts *f)
+{
+    struct gguf_str t;
+    struct chat_template *compiled;
+    struct q_err e;
+    if (gguf_get_str(f->file, "tokenizer.chat_template", &t, NULL)) return;
+    if (chat_template_open(&compiled, t.s, t.n, "the chat template cannot be used", &e)) q_note(&f->notes, "%s", e.text);
+    else chat_template_close(compiled);
 }
 
 static void note_tokenizer(struct show_facts *f)
