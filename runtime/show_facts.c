@@ -155,6 +155,7 @@ static void note_tokenizer(struct show_facts *f)
                (unsigned long long)f->n_token_type[5], (unsigned long long)f->n_tokens);
     if (!f->n_merges) q_note(&f->notes, "tokenizer.ggml.merges is missing or empty");
     if (!f->has_template) q_note(&f->notes, "tokenizer.chat_template is missing: chats cannot be rendered");
+    if (f->has_template) note_template(f);
     if (f->has_template && !f->knows_enable) q_note(&f->notes, "the chat template has no switch for thinking");
 }
 
