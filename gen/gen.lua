@@ -47,7 +47,7 @@ local function find_entry(list, name)
   return nil
 end
 
-local function to_value(text) return text:match("^%d+$") and math.tointeger(tonumber(text)) or text end
+local function to_value(text) return (text == "0" or text:match("^[1-9]%d*$")) and math.tointeger(tonumber(text)) or text end
 
 local function admitted(e, v)
   if not e.values then return true end
@@ -65,6 +65,7 @@ end
 
 -- Reads "a=1,b=x" into p; every name must be in `list` and new to p.
 local function read_pairs(op, what, text, list, p)
+  if text:find("%s") then fail("input", "%s: %s '%s': no blanks allowed", op, what, text) end
   for pair in text:gmatch("[^,]+") do
     local name, value = pair:match("^([a-z0-9_]+)=([A-Za-z0-9_.]+)$")
     if not name then fail("input", "%s: %s '%s': expected name=value at '%s'", op, what, text, pair) end
@@ -78,11 +79,33 @@ local function read_pairs(op, what, text, list, p)
   end
 end
 
+-- n=N,out=f32|q8|both: what a shape looks like.
+local function shape_form(list)
+  local t = {}
+  for i, e in ipairs(list) do t[i] = e.name .. "=" .. (e.values and value_list(e):gsub(" ", "|") or e.name:upper()) end
+  return table.concat(t, ",")
+end
+
+-- A size: a plain whole number, at least 1, or 0 where the space says so (rope sections).
+local function check_size(space, e, v)
+  local least = space.may_be_zero and find_entry(entries(space.may_be_zero), e.name) and 0 or 1
+  if math.type(v) ~= "integer" or v < least or v > 0x7FFFFFFF then
+    fail("input", "%s: %s is '%s', expected a whole number from %d to 2147483647", space.op, e.name, tostring(v), least)
+  end
+end
+
 local function read_shape(space, text)
-  local list, p = entries(space.shape), {}
+  local list, p, missing = entries(space.shape), {}, {}
+  if text == "" then fail("input", "%s: expected --shape %s", space.op, shape_form(list)) end
   read_pairs(space.op, "shape", text, list, p)
   for _, e in ipairs(list) do
-    if p[e.name] == nil then fail("input", "%s: shape '%s' lacks '%s'", space.op, text, e.name) end
+    if p[e.name] == nil then missing[#missing + 1] = e.name end
+  end
+  if #missing > 0 then
+    fail("input", "%s: shape '%s' lacks %s; expected --shape %s", space.op, text, table.concat(missing, ", "), shape_form(list))
+  end
+  for _, e in ipairs(list) do
+    if not e.values then check_size(space, e, p[e.name]) end
   end
   return p
 end
@@ -155,7 +178,7 @@ local function plan(op, shape, params, key, numerics)
   complete(space, p, c, numerics)
   local params_text = text_of(entries(space.params), p)
   local reason = refusal(space, p, c, numerics)
-  if reason then fail("unsup", "%s %s with %s: refused, needs that %s", op, shape_text, params_text, reason) end
+  if reason then fail("unsup", "%s %s with %s: refused: required: %s", op, shape_text, params_text, reason) end
   return { space = space, card = c, p = p, shape = shape_text, params = params_text, name = name_of(space, p) }
 end
 

@@ -151,9 +151,13 @@ static int run(struct gen *g, struct options *o, struct q_err *e)
     }
     if (!o->op) return q_fail(e, Q_EINPUT, "expected an op; quarry-gen --list names them");
     if (o->hash) return print_hash(g, o->op, e);
-    if (!o->shape) return q_fail(e, Q_EINPUT, "%s: expected --shape", o->op);
+    char ref[24];
+    int rc = gen_ref(g, o->op, ref, e);   /* an unknown op is told before anything about its shape */
+    if (rc) return rc;
+    if (!o->space && !ref[0]) return q_fail(e, Q_EUNSUP, "%s: a choice of weight layout, it has no kernel", o->op);
+    if (!o->shape) o->shape = "";         /* the answer says what is expected */
     if (!o->card) {
-        int rc = card_detect_cpu(&here, 0, e);
+        rc = card_detect_cpu(&here, 0, e);
         if (rc) return rc;
         o->card = here.key;
     }

@@ -99,11 +99,18 @@ for op in run("--list"):gmatch("%S+") do
 end
 
 answers("rmsnorm --shape n=64,out=f32 --card cpu:avx2 --params isa=avx512vnni", 1,
-  "quarry-gen: rmsnorm n=64,out=f32 with isa=avx512vnni,fma=hw: refused, needs that the card has the instruction path")
-answers("rmsnorm --shape n=100,out=q8 --card cpu:avx2", 1, "refused, needs that out as int8 needs whole blocks of 32")
+  "quarry-gen: rmsnorm n=64,out=f32 with isa=avx512vnni,fma=hw: refused: required: the card has the instruction path")
+answers("rmsnorm --shape n=100,out=q8 --card cpu:avx2", 1, "refused: required: out as int8 needs whole blocks of 32")
 answers("rmsnorm --shape n=64,out=f32 --card cpu:sse42 --params fma=none --numerics strict", 1, "strict numerics admit the canonical class alone")
 answers("rmsnorm --shape n=64,out=f32 --card cpu:sse42 --numerics strict", 0, "fma=soft")
-answers("rmsnorm --shape n=64 --card zen4", 1, "rmsnorm: shape 'n=64' lacks 'out'")
+answers("rmsnorm --shape n=64 --card zen4", 1, "rmsnorm: shape 'n=64' lacks out; expected --shape n=N,out=f32|q8|both")
+answers("matmul --shape n=64 --card zen4", 1, "lacks type, act, layout, k, epi; expected --shape type=q8_0|")
+answers("rmsnorm", 1, "quarry-gen: rmsnorm: expected --shape n=N,out=f32|q8|both\n")
+answers("foo", 1, "op 'foo': expected one of ")
+answers("rmsnorm --shape 'n=64, out=f32' --card zen4", 1, "rmsnorm: shape 'n=64, out=f32': no blanks allowed")
+answers("layout --shape type=f32,n=64,k=64 --card zen4", 1, "quarry-gen: layout: a choice of weight layout, it has no kernel\n")
+answers("layout", 1, "quarry-gen: layout: a choice of weight layout, it has no kernel\n")
+answers("layout --space --shape type=f32,n=64,k=64 --card zen4", 0, "legal   layout=rows")
 answers("rmsnorm --shape n=64,out=f32,m=3 --card zen4", 1, "rmsnorm: shape has no 'm'")
 answers("rmsnorm --shape n=64,n=64,out=f32 --card zen4", 1, "rmsnorm: shape names 'n' twice")
 answers("rmsnorm --shape n=64,out=f16 --card zen4", 1, "rmsnorm: out is 'f16', expected one of f32 q8 both")
