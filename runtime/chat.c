@@ -2,6 +2,7 @@
 #include "chat_template.h"
 #include "gguf.h"
 #include "model.h"
+#include "unicode.h"
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +56,14 @@ int q_chat_encode(struct q_chat *c, const char *messages, const char *tools, con
     rc = tok_encode(c->tokenizer, text, n, TOK_PARSE_CONTROL | TOK_GUARDED, ids, e);
     free(text);
     return rc;
+}
+
+int q_chat_check_text(const char *what, const char *text, size_t n, struct q_err *e)
+{
+    const char *nul = memchr(text, 0, n);
+    size_t bad = utf8_check(text, n);
+    if (nul) return q_fail(e, Q_EINPUT, "%s has a NUL byte at offset %zu; a chat message cannot hold one", what, (size_t)(nul - text));
+    return bad == n ? Q_OK : q_fail(e, Q_EINPUT, "%s is not valid UTF-8: byte %zu is 0x%02X", what, bad, (unsigned char)text[bad]);
 }
 
 static int add_message(cJSON *list, const char *role, const char *text)

@@ -16,6 +16,9 @@ void q_chat_close(struct q_chat *c);
 /* messages, tools, options: JSON (tools and options may be NULL). Appends the prompt's ids, generation prompt included. */
 int q_chat_encode(struct q_chat *c, const char *messages, const char *tools, const char *options, struct tok_ids *ids, struct q_err *e);
 
+/* A text that a message can hold: UTF-8 without NUL. `what` begins the error line ("the prompt"), which names the byte. */
+int q_chat_check_text(const char *what, const char *text, size_t n, struct q_err *e);
+
 /* [{"role": "system", ...}, {"role": "user", ...}] as JSON, malloc'd; system may be NULL. Texts must be UTF-8. */
 char *q_chat_messages(const char *system, const char *user);
 

@@ -235,8 +235,7 @@ static void run_command(struct chat *c, const char *line)
 static void take_line(struct chat *c, const char *text, size_t n)
 {
     struct q_err e;
-    if (strlen(text) != n) {
-        q_fail(&e, Q_EINPUT, "the line has a NUL byte at offset %zu; a message cannot hold one", strlen(text));
+    if (q_chat_check_text("the line", text, n, &e)) {
         c->failed = cli_fail(&c->cli, &e);
     } else if (*text == '/') {
         run_command(c, text);

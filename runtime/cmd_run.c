@@ -88,8 +88,9 @@ static int read_prompt(struct run *r, struct q_err *e)
 static int encode_chat(struct run *r, struct q_engine *en, struct q_err *e)
 {
     struct q_chat *c;
-    if (strlen(r->prompt) != r->prompt_n) return q_fail(e, Q_EINPUT, "the prompt has a NUL byte at offset %zu; a chat message cannot hold one (--raw can)", strlen(r->prompt));
-    int rc = q_chat_open(&c, en, NULL, e);
+    int rc = q_chat_check_text("the prompt", r->prompt, r->prompt_n, e);
+    if (!rc && r->system) rc = q_chat_check_text("the system message", r->system, strlen(r->system), e);
+    if (!rc) rc = q_chat_open(&c, en, NULL, e);
     if (rc) return rc;
     char *messages = q_chat_messages(r->system, r->prompt);
     rc = messages ? q_chat_encode(c, messages, NULL, r->think ? "{\"enable_thinking\": true}" : "{\"enable_thinking\": false}", &r->ids, e)

@@ -2,6 +2,7 @@
 #include "cmd.h"
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,7 @@ static int run_verb(const struct verb *v, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    signal(SIGXFSZ, SIG_IGN);   /* a file that grows too large is an error of write, not the end */
     if (argc < 2) {
         usage(stderr);
         return 2;

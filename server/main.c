@@ -59,6 +59,7 @@ static int take_signals(struct server *sv, struct q_err *e)
     sigaction(SIGTERM, &a, NULL);
     sigaction(SIGINT, &a, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     return Q_OK;
 }
 

@@ -1,6 +1,7 @@
 -- Doubles in plain C: the compiler's vectors are as good as any, and the same bits come out on every path, so there is no `fma`.
 return {
   shape = { "pairs", "s0", "s1", "s2" },
+  may_be_zero = { "s0", "s1", "s2" },
   params = { { "isa", lib.isa } },
   require = {
     { "there is a pair to rotate", function(p) return p.pairs >= 1 end },
