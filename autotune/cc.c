@@ -28,8 +28,8 @@ static int try(struct cc *c, const char *program, struct q_err *e)
     if (snprintf(c->program, sizeof c->program, "%s", program) >= (int)sizeof c->program)
         return q_fail(e, Q_EINPUT, "--cc: the name is longer than %zu bytes", sizeof c->program - 1);
     int r = child_first_line(argv, c->version, sizeof c->version, &status, e);
-    if (r) return r;
-    if (status || !c->version[0]) return q_fail(e, Q_EMISS, "%s --version failed with status %d", program, status);
+    if (!r && (status || !c->version[0])) r = q_fail(e, Q_EMISS, "%s --version failed with status %d", program, status);
+    if (r) return c->program[0] = 0, r;      /* no compiler was found */
     for (char *p = c->version; *p; p++)
         if ((unsigned char)*p < 0x20 || (unsigned char)*p > 0x7E) *p = '?';
     brief(c);
@@ -42,5 +42,5 @@ int cc_find(struct cc *c, const char *given, struct q_err *e)
     if (given) return try(c, given, e);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!try(c, names[i], e)) return Q_OK;
-    return q_fail(e, Q_EMISS, "no C compiler: cc, gcc and clang are not on the PATH (install gcc, or name one with --cc)");
+    return q_fail(e, Q_EMISS, "no C compiler: cc, gcc and clang are not on the PATH (install gcc, or name one: quarry tune --cc PROGRAM)");
 }

@@ -10,7 +10,7 @@ struct cc {
     char brief[64];        /* "cc 12.2.0" */
 };
 
-/* given: --cc, or NULL for the first of cc, gcc, clang on the PATH. Q_EMISS: none, with what to do about it. */
+/* given: --cc, or NULL for the first of cc, gcc, clang on the PATH. Q_EMISS: none, with what to do about it; program is then "". */
 int cc_find(struct cc *c, const char *given, struct q_err *e);
 
 #endif

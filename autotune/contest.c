@@ -109,6 +109,13 @@ static int build(struct contest *t, int from, struct q_err *e)
     return Q_OK;
 }
 
+static int default_built(struct contest *t, struct q_err *e)
+{
+    if (!t->c[0].usable) return q_fail(e, *t->env->can_build ? Q_EINTERNAL : Q_EIO, "the default params cannot be built: %.600s", t->c[0].task.why);
+    *t->env->can_build = 1;
+    return Q_OK;
+}
+
 /* Params that give the same object as others before them are the same candidate. */
 static int is_double(const struct contest *t, int i)
 {
@@ -240,6 +247,7 @@ static int run(struct contest *t, const char (*seeds)[256], int n_seeds, int mos
 {
     int best = 0, rc = pick(t, seeds, n_seeds, most, e);
     if (!rc) rc = build(t, 0, e);
+    if (!rc) rc = default_built(t, e);
     if (!rc) rc = prepare(t, e);
     if (!rc) rc = check(t, 0, e);
     if (!rc) rc = race(t, 0, 0, &best, e);

@@ -26,6 +26,7 @@ struct contest_env {
     double read_rate, int8_rate, f32_rate;   /* measured roofs: bytes, operations a second */
     long cold_bytes;
     int slot;                 /* of the measurer; holds the problem when a contest is over */
+    int *can_build;           /* set when a default was built: from then on one that is not is that problem's own matter */
 };
 
 struct outcome {
@@ -36,7 +37,7 @@ struct outcome {
 };
 
 /* seeds: params that won for other shapes of the op. most: candidates beside neighbours. Q_EINTERNAL and Q_EUNSUP: this problem cannot
- * be tuned (its default fails, say), the line says why; other errors end the tune. */
+ * be tuned (its default fails, say), the line says why; other errors end the tune: Q_EIO also where the compiler fails for the first default. */
 int contest_run(const struct contest_env *env, const struct q_problem *p, const char (*seeds)[256], int n_seeds, int most, int steps,
                 struct outcome *out, struct q_err *e);
 

@@ -212,6 +212,7 @@ static int build_items(struct work *w, struct q_err *e)
     struct q_err why = { 0 };
     if (!tasks || !of) r = q_fail(e, Q_EMEM, "no memory for %d kernels", w->n);
     else if (!(r = keep_existing(w, tasks, of, &n, e))) {
+        store_tell(w->build->store);
         int stopped = n ? build_all(w->build, tasks, n, &why) : Q_OK;
         r = write_records(w, tasks, of, e);
         /* What stopped the build says more than the kernels that it left undone. */

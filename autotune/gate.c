@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "gate.h"
+#include "defaults.h"
 #include "runtime/model.h"
 #include <math.h>
 #include <poll.h>
@@ -39,13 +40,31 @@ struct score {
 
 static int interrupted(const struct gate *g, struct q_err *e)
 {
-    struct pollfd fd = { g->o->signal_fd, POLLIN, 0 };
+    struct pollfd fd = { g->o->build->signal_fd, POLLIN, 0 };
     return poll(&fd, 1, 0) > 0 && fd.revents & POLLIN ? q_fail(e, Q_EIO, "interrupted") : Q_OK;
+}
+
+/* Default kernels for what the records in `tunes` and the user's own do not answer, with the tune's compiler. */
+static int complete_set(const struct gate *g, enum q_numerics numerics, const char *tunes, struct q_err *e)
+{
+    const struct gate_opts *o = g->o;
+    struct store_opts so = { .tunes = tunes };
+    struct build_opts b = *o->build;
+    struct target t = *o->t;
+    struct defaults_result done;
+    int rc = store_open(&b.store, &so, e);
+    if (rc) return rc;
+    t.numerics = numerics;
+    rc = defaults_make(&t, o->g, &b, o->cc, o->cc_given, NULL, NULL, &done, e);
+    store_close(b.store);
+    return rc;
 }
 
 static int open_engine(const struct gate *g, enum q_numerics numerics, const char *tunes, struct q_engine **en, struct q_err *e)
 {
     const struct gate_opts *o = g->o;
+    int rc = complete_set(g, numerics, tunes, e);
+    if (rc) return rc;
     struct q_engine_opts eo = { .model = o->model, .preset = o->preset, .preset_type = o->preset ? o->type : NULL, .threads = o->t->card.threads,
                                 .ctx = 256, .max_rows = PROMPT, .max_out = PROMPT, .numerics = numerics, .kv_k = o->t->kv_k, .kv_v = o->t->kv_v,
                                 .tunes = tunes, .program_dir = o->program_dir };
@@ -328,7 +347,7 @@ int gate_run(const struct gate_opts *o, struct found_list *l, char *summary, siz
     struct score s, base;
     summary[0] = 0;
     g.rows = calloc(PROMPT, sizeof *g.rows);
-    int rc = g.rows ? store_workdir(o->store, g.dir, e) : q_fail(e, Q_EMEM, "no memory for the gate");
+    int rc = g.rows ? store_workdir(o->build->store, g.dir, e) : q_fail(e, Q_EMEM, "no memory for the gate");
     if (!rc) {
         rc = reference(&g, e);
         if (!rc) rc = judge(&g, &s, &base, e);

@@ -8,6 +8,7 @@
 #ifndef Q_GATE_H
 #define Q_GATE_H
 
+#include "build.h"
 #include "found.h"
 #include "progress.h"
 #include "runtime/engine.h"
@@ -19,8 +20,10 @@ struct gate_opts {
     const char *model, *preset, *type;
     const char *tunes;              /* the user's own --tunes, or NULL */
     const char *program_dir;
-    struct store *store;            /* for a work directory */
-    int signal_fd;
+    struct gen *g;                  /* and build, cc, cc_given: for default kernels, see defaults.h */
+    const struct build_opts *build;
+    struct cc *cc;
+    const char *cc_given;
     const struct progress *progress;
 };
 

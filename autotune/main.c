@@ -144,10 +144,10 @@ int main(int argc, char **argv)
     struct options o;
     struct q_err e = { 0 };
     struct store *s;
+    signal(SIGXFSZ, SIG_IGN);   /* a file size limit is then an error of write, with its line; the children inherit it */
     if (argc == 3 && !strcmp(argv[1], "--measure")) return measure_child(atoi(argv[2]));
     if (options_read(&o, argc, argv, &e)) {
-        fprintf(stderr, "quarry-tune: %s\n", e.text);
-        options_usage(stderr);
+        fail(&e);
         return 2;
     }
     if (o.done) return 0;

@@ -65,6 +65,13 @@ static const char **slot_of(struct options *o, struct raw *r, int c)
     }
 }
 
+/* After getopt's '?': optopt is a short option's letter, an option's code where a long one got a value that it does not take, or 0. */
+static int unknown_option(char **argv, struct q_err *e)
+{
+    char letter[3] = { '-', (char)optopt, 0 };
+    return q_fail(e, Q_EINPUT, "unknown option '%s' (--help lists them)", optopt > 0 && optopt < 256 ? letter : argv[optind - 1]);
+}
+
 static int read_words(struct options *o, struct raw *r, int argc, char **argv, struct q_err *e)
 {
     int c;
@@ -76,7 +83,7 @@ static int read_words(struct options *o, struct raw *r, int argc, char **argv, s
         else if (c == O_VERSION) printf("quarry-tune %s\n", QUARRY_VERSION);
         else if (c == O_HELP || c == 'h') options_usage(stdout);
         else if (c == ':') return q_fail(e, Q_EINPUT, "%s needs a value", argv[optind - 1]);
-        else return q_fail(e, Q_EINPUT, "unknown option '%s'", argv[optind - 1]);
+        else return unknown_option(argv, e);
         if (c == O_VERSION || c == O_HELP || c == 'h') o->done = 1;
     }
     if (optind < argc) o->verb = argv[optind++];

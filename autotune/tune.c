@@ -1,4 +1,5 @@
 #include "tune.h"
+#include "defaults.h"
 #include "found.h"
 #include "gate.h"
 #include "layouts.h"
@@ -28,7 +29,8 @@ struct tuner {
     struct measure *measure;      /* owned, NULL until something must be measured */
     struct measurer table;
     struct found_list found;      /* owned */
-    int skipped, recorded;
+    int skipped, recorded, can_build;
+    char first_skipped[1024];   /* why */
     struct q_err err;             /* of layouts, which are asked for by a callback */
     char layout[24];
 };
@@ -66,7 +68,15 @@ static int find_recorded(const struct tuner *t, const struct q_problem *p, struc
 
 /* --- measuring --------------------------------------------------------------------------------------------------------- */
 
-/* Roofs and the child, when the first problem needs them. */
+/* Default kernels come before all measuring: with a compiler that fails for them nothing else can be had from it. */
+static int build_defaults(const struct tuner *t, struct q_err *e)
+{
+    const struct tune_opts *o = t->o;
+    struct defaults_result done;
+    return defaults_make(o->t, o->g, o->build, o->cc, o->cc_given, NULL, NULL, &done, e);
+}
+
+/* Default kernels, roofs and the child, when the first problem needs them. */
 static int need_measurer(struct tuner *t, struct q_err *e)
 {
     const struct tune_opts *o = t->o;
@@ -74,6 +84,7 @@ static int need_measurer(struct tuner *t, struct q_err *e)
     int rc = store_can_put(o->build->store, e);
     if (!rc) rc = store_can_write(o->build->store, e);
     if (!rc && !o->cc->program[0]) rc = cc_find(o->cc, o->cc_given, e);
+    if (!rc) rc = build_defaults(t, e);
     if (!rc) rc = roof_read_rate(o->t->card.threads, &t->env.read_rate, e);
     if (!rc) rc = roof_op_rate(o->t->card.threads, o->t->card.isa, &t->env.int8_rate, &t->env.f32_rate, e);
     if (!rc) rc = measure_open(&t->measure, o->program, o->t->card.threads, o->build->signal_fd, e);
@@ -86,6 +97,11 @@ static int need_measurer(struct tuner *t, struct q_err *e)
 
 /* Whether an error is about one problem alone. */
 static int is_local(int rc) { return rc == Q_EINTERNAL || rc == Q_EUNSUP; }
+
+static void note_skipped(struct tuner *t, const struct q_err *why)
+{
+    if (!t->skipped++) memcpy(t->first_skipped, why->text, sizeof t->first_skipped);
+}
 
 enum { MOST_SEEDS = 4 };
 
@@ -114,7 +130,7 @@ static int tune_problem(struct tuner *t, const struct q_problem *p, struct q_err
     struct found *f = found_add(&t->found, p);
     if (!f) return q_fail(e, Q_EMEM, "no memory for results");
     if (rc) {
-        t->skipped++;
+        note_skipped(t, &why);
         t->progress.done++;
         progress_line(&t->progress, "[%3d/%d] %s %s: keeps its default params: %s", t->progress.done, t->progress.n, p->op, p->shape, why.text);
         return Q_OK;
@@ -180,7 +196,8 @@ static int choose_layout(struct tuner *t, const struct q_problem *p, const char 
     else {
         rc = race_layouts(t, p, type, n, k, &f, &why);
         if (rc && (!is_local(rc) || !f.record.layout[0])) return q_fail(e, rc, "%s", why.text);
-        f.fresh = 1;
+        f.fresh = !rc;
+        if (rc) note_skipped(t, &why);
         progress_line(&t->progress, "layout of %s: %s (default %s, gain %.1f %%)%s%s", p->shape, f.record.layout, f.record.base_params,
                       100 * f.record.gain, rc ? ": not measured: " : "", rc ? why.text : "");
     }
@@ -253,7 +270,7 @@ static int pass_gate(struct tuner *t, char *summary, size_t cap, struct q_err *e
     char *slash = strrchr(dir, '/');
     if (slash) *slash = 0;
     struct gate_opts g = { .t = o->t, .model = o->model, .preset = o->preset, .type = o->type, .tunes = o->tunes, .program_dir = dir,
-                           .store = o->build->store, .signal_fd = o->build->signal_fd, .progress = &t->progress };
+                           .g = o->g, .build = o->build, .cc = o->cc, .cc_given = o->cc_given, .progress = &t->progress };
     progress_line(&t->progress, "gate: the set against numerics reference");
     return gate_run(&g, &t->found, summary, cap, e);
 }
@@ -283,14 +300,20 @@ static void summarise(const struct tuner *t, const char *gate, double seconds)
     if (gate[0]) fprintf(t->o->results, "%s\n", gate);
 }
 
+/* Nothing new: all is recorded, or what is not could not be measured. */
+static int finish_idle(const struct tuner *t, double start, struct q_err *e)
+{
+    if (t->skipped && !t->recorded) return q_fail(e, Q_EINTERNAL, "nothing is recorded: none of %d problems could be measured; the first: %.800s", t->skipped, t->first_skipped);
+    if (t->skipped) summarise(t, "", progress_now() - start);
+    else fprintf(t->o->results, "nothing to do: all %d problems are recorded with effort %s or more; %.1f s\n", t->recorded, t->env.effort->name,
+                 progress_now() - start);
+    return Q_OK;
+}
+
 static int finish(struct tuner *t, double start, struct q_err *e)
 {
     char gate[512] = "";
-    if (!fresh(t)) {
-        fprintf(t->o->results, "nothing to do: all %d problems are recorded with effort %s or more; %.1f s\n", t->recorded, t->env.effort->name,
-                progress_now() - start);
-        return Q_OK;
-    }
+    if (!fresh(t)) return finish_idle(t, start, e);
     measure_close(t->measure);     /* its memory is the gate's now */
     t->measure = NULL;
     int rc = pass_gate(t, gate, sizeof gate, e);
@@ -313,7 +336,8 @@ int tune_make(const struct tune_opts *o, struct q_err *e)
     struct tuner t = { .o = o, .progress = { .f = o->progress, .start = progress_now() } };
     struct q_problem_list list = { 0 };
     double start = t.progress.start;
-    t.env = (struct contest_env){ .t = o->t, .g = o->g, .build = o->build, .m = &t.table, .effort = effort_find(o->effort), .cold_bytes = cold_bytes(o->t) };
+    t.env = (struct contest_env){ .t = o->t, .g = o->g, .build = o->build, .m = &t.table, .effort = effort_find(o->effort), .cold_bytes = cold_bytes(o->t),
+                                  .can_build = &t.can_build };
     if (!o->cc->program[0]) cc_find(o->cc, o->cc_given, NULL);      /* needed only when something is built */
     int rc = kset_problems(o->t->model, o->t->numerics, o->t->kv_k, o->t->kv_v, layout_of, &t, &list, e);
     if (rc == Q_EMISS && t.err.code) rc = q_fail(e, t.err.code, "%s", t.err.text);

@@ -24,7 +24,7 @@ struct kset {
     struct answer *answers;  /* [problems.n] */
     char temp[Q_PATH];       /* cache of this process alone, "" if none */
     char *notes;             /* owned: lines about damaged files, '\n'-separated */
-    char *told;              /* owned: those that the child has told */
+    int child_spoke;         /* it has told of damaged files, if there are any */
     int missing;
     char first_missing[300];
     char id[16];
@@ -44,12 +44,12 @@ static void say(struct kset *k, const char *fmt, ...)
     k->o.say(k->o.say_arg, line);
 }
 
-/* The store's lines are kept: when a child runs it meets the same files and tells the same, so they are then dropped, and not told
- * again where the child has not mended the file (a winner's record: only a tune does). */
+/* Lines about what is damaged are kept to the end: a child meets the same files and tells of them first, so the store's are then dropped,
+ * also where it has not mended the file (a winner's record: only a tune does). */
 static void keep_note(void *arg, const char *line)
 {
     struct kset *k = arg;
-    if (k->told && strstr(k->told, line)) return;
+    if (k->notes && strstr(k->notes, line)) return;
     size_t have = k->notes ? strlen(k->notes) : 0, n = strlen(line);
     char *more = realloc(k->notes, have + n + 2);
     if (!more) return;
@@ -58,8 +58,22 @@ static void keep_note(void *arg, const char *line)
     k->notes = more;
 }
 
+static void keep_damage(void *arg, const char *line)
+{
+    const struct kset *k = arg;
+    if (!k->child_spoke) keep_note(arg, line);
+}
+
+static void pass_child(void *arg, const char *line)
+{
+    struct kset *k = arg;
+    k->child_spoke = 1;
+    say(k, "%s", line);
+}
+
 static void say_notes(struct kset *k)
 {
+    if (k->store) store_tell(k->store);
     char *rest = k->notes, *line;
     while (rest && (line = strsep(&rest, "\n")))
         if (*line) say(k, "%s", line);
@@ -182,7 +196,7 @@ static int resolve(struct kset *k, const struct q_model *m, int any, struct q_er
 
 static int reopen_store(struct kset *k, const char *cache, struct q_err *e)
 {
-    struct store_opts so = { .tunes = k->o.tunes, .cache = cache, .say = keep_note, .say_arg = k };
+    struct store_opts so = { .tunes = k->o.tunes, .cache = cache, .say = keep_damage, .say_arg = k };
     store_close(k->store);
     return store_open(&k->store, &so, e);
 }
@@ -210,14 +224,10 @@ static int build_missing(struct kset *k, struct q_err *e)
     if (store_can_write(k->store, &why) && (r = use_temp(k, &why, e))) return r;
     if (k->answers) say(k, "%d of %d kernels are missing: building them with default params (quarry-tune --effort none)", k->missing, k->problems.n);
     else say(k, "no kernels for this model on this card yet: building them with default params (quarry-tune --effort none)");
-    free(k->told);
-    k->told = k->notes;
-    k->notes = NULL;
-    int failed = kset_run_tuner(&k->o, k->temp[0] ? k->temp : NULL, e);
-    if (!failed) return Q_OK;
-    free(k->told);
-    k->told = NULL;
-    return failed;
+    struct kset_opts o = k->o;
+    o.say = pass_child;
+    o.say_arg = k;
+    return kset_run_tuner(&o, k->temp[0] ? k->temp : NULL, e);
 }
 
 static int complete(struct kset *k, const struct q_model *m, struct q_err *e)
@@ -282,7 +292,6 @@ void kset_close(struct kset *k)
     drop_answers(k);
     store_close(k->store);
     free(k->notes);
-    free(k->told);
     free(k);
 }
 

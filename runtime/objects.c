@@ -32,6 +32,13 @@ static void read_sum(const char *path, char sum[65])
     free(text);
 }
 
+static void note(struct store *s, const char *path, const char *why)
+{
+    char line[Q_PATH + 100];
+    snprintf(line, sizeof line, "%s: %s", path, why);
+    store_damaged(s, STORE_CACHE, path, line);
+}
+
 int store_object(struct store *s, const char *name, char path[Q_PATH], struct q_err *e)
 {
     char sum_path[Q_PATH], sum[65], found[65];
@@ -41,16 +48,16 @@ int store_object(struct store *s, const char *name, char path[Q_PATH], struct q_
     if (r) return r;
     if ((r = object_path(s, name, ".sum", sum_path, e))) return r;
     if ((r = sha_file(found, path, &size, &why))) {
-        if (r != Q_EMISS) store_say(s, "%s; not used", why.text);
+        if (r != Q_EMISS) store_damaged(s, STORE_CACHE, path, why.text);
         return q_fail(e, Q_EMISS, "object %.12s is not there", name);
     }
     read_sum(sum_path, sum);
     if (strcmp(sum, found)) {
-        store_say(s, "%s: damaged object: its content is not what its .sum says; not used", path);
+        note(s, path, "damaged object: its content is not what its .sum says");
         return q_fail(e, Q_EMISS, "object %.12s is damaged", name);
     }
     if (file_is_ours(path)) return Q_OK;
-    store_say(s, "%s: not used: others may write it", path);
+    note(s, path, "others may write it");
     return q_fail(e, Q_EMISS, "object %.12s is writable by others", name);
 }
 

@@ -57,7 +57,13 @@ int store_open(struct store **out, const struct store_opts *o, struct q_err *e)
     return Q_OK;
 }
 
-void store_close(struct store *s) { free(s); }
+void store_close(struct store *s)
+{
+    if (!s) return;
+    store_tell(s);
+    free(s->damaged);
+    free(s);
+}
 
 int store_cache(const struct store *s, const char **dir, struct q_err *e)
 {
@@ -138,23 +144,24 @@ int store_answers(const struct record *r, const struct store_key *k)
            && !strcmp(r->generator, k->generator);
 }
 
-/* The card's own record in one layer; what is wrong with it is said unless quiet. */
-static int find_in(const struct store *s, const struct store_layer *l, const struct store_key *k, struct record *r, int quiet)
+/* The card's own record in one layer; what is wrong with it is noted unless quiet. */
+static int find_in(struct store *s, int layer, const struct store_key *k, struct record *r, int quiet)
 {
+    const struct store_layer *l = &s->layers[layer];
     char path[Q_PATH];
     struct q_err why;
     if (record_path(path, l, k, NULL)) return Q_EMISS;
     int bad = store_read(r, l, path, &why);
     if (!bad && store_answers(r, k) && !strcmp(r->card, k->card)) return Q_OK;
-    if (!bad && !quiet) store_say(s, "%s: damaged record: it is for %s %s; not used", path, r->op, r->shape);
-    else if (bad != Q_EMISS && !quiet) store_say(s, "%s; not used", why.text);
+    if (!bad) q_fail(&why, Q_EINPUT, "%s: damaged record: it is for %s %s", path, r->op, r->shape);
+    if (bad != Q_EMISS && !quiet) store_damaged(s, layer, path, why.text);
     return Q_EMISS;
 }
 
 /* What was borrowed before, and built with this machine's compiler, goes before what can be borrowed now. */
 static int find_borrowed(struct store *s, const struct store_key *k, struct record *r)
 {
-    int built = s->defaults >= 0 && !find_in(s, &s->layers[s->defaults], k, r, 1) && !strcmp(r->origin, "borrowed");
+    int built = s->defaults >= 0 && !find_in(s, s->defaults, k, r, 1) && !strcmp(r->origin, "borrowed");
     return built ? Q_OK : store_borrow(s, k, r);
 }
 
@@ -163,9 +170,9 @@ int store_find(struct store *s, const struct store_key *k, int *layer, struct re
 {
     int winners = s->n_layers - (s->defaults >= 0);
     while (*layer < winners)
-        if (!find_in(s, &s->layers[(*layer)++], k, r, 0)) return Q_OK;
+        if (!find_in(s, (*layer)++, k, r, 0)) return Q_OK;
     if (*layer == winners && ++*layer && !find_borrowed(s, k, r)) return Q_OK;
-    if (*layer == winners + 1 && ++*layer && s->defaults >= 0 && !find_in(s, &s->layers[s->defaults], k, r, 0)) return Q_OK;
+    if (*layer == winners + 1 && ++*layer && s->defaults >= 0 && !find_in(s, s->defaults, k, r, 0)) return Q_OK;
     return q_fail(e, Q_EMISS, "no record for %s %s on %s", k->op, k->shape, k->card);
 }
 
@@ -210,7 +217,7 @@ struct visit {
     int (*fn)(void *arg, const struct record *r, const char *path);
     void *arg;
     struct store *s;
-    const struct store_layer *layer;
+    int layer;
 };
 
 static int not_hidden(const struct dirent *d) { return d->d_name[0] != '.'; }
@@ -226,7 +233,7 @@ static int each_file(const struct visit *v, const char *dir)
     for (int i = 0; i < n; i++) {
         size_t len = strlen(names[i]->d_name);
         if (!stop && len > 5 && !strcmp(names[i]->d_name + len - 5, ".json") && !path_join(path, NULL, dir, names[i]->d_name, NULL)) {
-            if (store_read(&r, v->layer, path, &why)) store_say(v->s, "%s; not used", why.text);
+            if (store_read(&r, &v->s->layers[v->layer], path, &why)) store_damaged(v->s, v->layer, path, why.text);
             else stop = v->fn(v->arg, &r, path);
         }
         free(names[i]);
@@ -237,14 +244,14 @@ static int each_file(const struct visit *v, const char *dir)
 
 int store_each(struct store *s, const char *card, int (*fn)(void *, const struct record *, const char *), void *arg, struct q_err *e)
 {
-    struct visit v = { fn, arg, s, NULL };
+    struct visit v = { fn, arg, s, 0 };
     char folder[200], dir[Q_PATH], op_dir[Q_PATH];
     struct dirent **ops;
     int stop = 0;
     card_folder(folder, sizeof folder, card);
     for (int l = 0; l < s->n_layers && !stop; l++) {
-        v.layer = &s->layers[l];
-        if (path_join(dir, NULL, v.layer->dir, folder, NULL)) continue;
+        v.layer = l;
+        if (path_join(dir, NULL, s->layers[l].dir, folder, NULL)) continue;
         int n = scandir(dir, &ops, not_hidden, alphasort);
         for (int i = 0; i < n; i++) {
             if (!stop && !path_join(op_dir, NULL, dir, ops[i]->d_name, NULL)) stop = each_file(&v, op_dir);
@@ -252,5 +259,6 @@ int store_each(struct store *s, const char *card, int (*fn)(void *, const struct
         }
         if (n >= 0) free(ops);
     }
+    store_tell(s);
     return Q_OK;
 }

@@ -7,7 +7,8 @@
  * Layers of records, first wins: --tunes DIR, <data>/tunes, the site's (/usr/share/quarry/tunes), <cache>/defaults; before the last, the
  * winner of another card that is near this one is borrowed (borrow.c). A record is
  * written whole and last, after the objects that it names, so no reader and no second writer meets half of a set. Whatever is damaged,
- * of another version, or writable by others (but in --tunes DIR, which the user named) is a miss, told in one line through `say`.
+ * of another version, or writable by others (but in --tunes DIR, which the user named) is a miss. store_tell tells of those files
+ * through `say`, in one line for each place that has any.
  */
 #ifndef Q_STORE_H
 #define Q_STORE_H
@@ -26,7 +27,10 @@ struct store_opts {
 struct store;
 /* Touches no file. A place that the environment does not name is left out of the layers (store_cache then tells why). */
 int store_open(struct store **s, const struct store_opts *o, struct q_err *e);
+/* Tells what is not told yet. NULL is no store. */
 void store_close(struct store *s);
+/* One line for each layer of winners, and one for the cache, that had damaged files since the last call; no file is told twice. */
+void store_tell(struct store *s);
 /* The cache directory, or the error that it has none. */
 int store_cache(const struct store *s, const char **dir, struct q_err *e);
 /* Whether a set of kernels can be written to the cache: the line names the directory and the variable to set. */
@@ -51,7 +55,7 @@ int store_each(struct store *s, const char *card, int (*visit)(void *arg, const 
 
 /* --- objects.c --- */
 
-/* The path of a whole and unchanged object. Q_EMISS otherwise; when it is there but damaged `say` tells so. */
+/* The path of a whole and unchanged object. Q_EMISS otherwise; when it is there but damaged store_tell will tell so. */
 int store_object(struct store *s, const char *name, char path[Q_PATH], struct q_err *e);
 /* A private directory on the objects' disk to build in; the caller removes it (dir_remove). Old ones that nobody removed are. */
 int store_workdir(struct store *s, char dir[Q_PATH], struct q_err *e);

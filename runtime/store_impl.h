@@ -4,12 +4,18 @@
 
 #include "store.h"
 
-enum { STORE_LAYERS = 4 };
+enum { STORE_LAYERS = 4, STORE_CACHE = STORE_LAYERS };
 
 struct store_layer {
     char dir[Q_PATH];      /* holds CARD/OP/...json */
     const char *variable;  /* what to set when it cannot be written; NULL: read only */
     int shared;            /* named by the user: files that others may write are read too */
+};
+
+/* Files of one place that were met damaged and are not told yet. */
+struct store_damage {
+    int n;
+    char first[1101];      /* "PATH: why" */
 };
 
 struct store {
@@ -20,6 +26,8 @@ struct store {
     int tuned, defaults;   /* layer that each kind of record is written to; -1: none */
     void (*say)(void *arg, const char *line);
     void *say_arg;
+    struct store_damage damage[STORE_LAYERS + 1];   /* of each layer of winners, and of the cache */
+    char *damaged;         /* owned: all paths so far, each with '\n' behind it; NULL: none */
 };
 
 /* The file's name in CARD/OP/: the same for every card. */
@@ -31,5 +39,7 @@ int store_answers(const struct record *r, const struct store_key *k);
 int store_borrow(struct store *s, const struct store_key *k, struct record *r);
 
 void store_say(const struct store *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* store_damage.c: counts a file that is not used, once. place: a layer's index or STORE_CACHE; why begins with the path. */
+void store_damaged(struct store *s, int place, const char *path, const char *why);
 
 #endif

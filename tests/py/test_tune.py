@@ -143,6 +143,37 @@ def test_damaged_record_is_told_and_written_again(built, damage):
     assert state(home) == before
 
 
+@pytest.mark.parametrize("mode", ["damaged", "writable by others"])
+def test_many_damaged_files_are_one_line(built, mode):
+    home, _ = built
+    before = state(home)
+    for path in before:
+        if mode == "damaged":
+            path.write_bytes(b"x")
+        else:
+            path.chmod(0o666)
+    done = build_tiny(home)
+    assert done.returncode == 0, done.stderr
+    told = [line for line in done.stderr.splitlines() if str(home) in line]
+    assert len(told) == 1, done.stderr
+    assert re.search(r"\b(\d+) damaged files under \S+/quarry \(first: /\S+: .+\); built anew", told[0])
+    assert state(home) == before
+    assert all(p.stat().st_mode & 0o777 == 0o600 for p in before)
+
+
+def test_run_tells_of_many_damaged_files_once(built):
+    """Also where nothing can be built: the child and its parent meet the same files."""
+    home, _ = built
+    before = state(home)
+    for path in before:
+        path.write_bytes(b"x")
+    done = ask(home, path="/nonexistent")
+    assert done.returncode == 1
+    assert len([line for line in done.stderr.splitlines() if "damaged" in line]) == 1, done.stderr
+    build_tiny(home)
+    assert state(home) == before
+
+
 def test_unwritable_cache_is_one_line(tmp_path):
     (tmp_path / "file").write_text("in the way")
     done = build_tiny(tmp_path, XDG_CACHE_HOME=str(tmp_path / "file"))
@@ -178,6 +209,8 @@ def test_compiler_errors_are_named(tmp_path):
 def test_wrong_usage_is_status_2(tmp_path):
     for args in ([], ["-m"], ["-m", "x", "--preset", "y"], ["--numerics", "exact", "-m", "x"], ["--card", "cpu:z80", "-m", "x"], ["fly"], ["-j", "0", "-m", "x"]):
         assert tune(tmp_path, *args).returncode == 2, args
+    done = tune(tmp_path, "--fly")
+    assert done.returncode == 2 and done.stderr == "quarry-tune: unknown option '--fly' (--help lists them)\n"
     for args in (["--effort", "huge"], ["--effort", "quick", "--card", "cpu:avx2"], ["--effort", "quick", "--cache", "x"]):
         assert tune(tmp_path, *args, "-m", str(TINY)).returncode == 2, args
 
@@ -413,6 +446,47 @@ def test_the_gate_names_the_op_that_is_to_blame(tmp_path):
     assert "gate passed" in done.stdout
     assert {p.parent.name for p in tuned_records(tmp_path)} >= {"matmul", "layout"}
     assert not [p for p in tuned_records(tmp_path) if p.parent.name == "conv_silu"]
+
+
+def failing_cc(tmp_path):
+    fake = tmp_path / "cc"
+    fake.write_text('#!/bin/sh\n[ "$1" = --version ] && { echo fake 1.0; exit 0; }\necho "k.c:1:1: error: it went wrong" >&2\nexit 1\n')
+    fake.chmod(0o755)
+    return fake
+
+
+def test_a_compiler_that_fails_ends_a_tune_in_one_line(tmp_path):
+    for cc, why in (("/bin/false", "/bin/false"), (failing_cc(tmp_path), "it went wrong")):
+        done = tune(tmp_path, "tune", "--effort", "quick", "-t", "1", "-m", str(TINY), "--cc", str(cc))
+        assert done.returncode == 1 and done.stdout == ""
+        assert len(done.stderr.splitlines()) == 1 and why in done.stderr
+        assert not tuned_records(tmp_path) and not objects(tmp_path)
+
+
+def test_default_kernels_of_another_compiler_do_not_hide_that_this_one_fails(tmp_path):
+    assert build_tiny(tmp_path, "-t", "1").returncode == 0
+    done = tune(tmp_path, "tune", "--effort", "quick", "-t", "1", "-m", str(TINY), "--cc", str(failing_cc(tmp_path)))
+    assert done.returncode == 1 and done.stdout == ""
+    assert "the default params cannot be built: " in done.stderr.splitlines()[-1]
+    assert not tuned_records(tmp_path)
+
+
+# A compiler whose matvec kernels return at once, layouts and all.
+IDLE_CC = """#!/bin/sh
+case "$*" in *matvec*) sed -i '/^void matvec/{n;s/{/{ return;/}' ./*matvec*.c ;; esac
+exec cc "$@"
+"""
+
+
+def test_layouts_that_cannot_be_measured_are_not_recorded(tmp_path):
+    cc = tmp_path / "idle-cc"
+    cc.write_text(IDLE_CC)
+    cc.chmod(0o755)
+    done = tune(tmp_path, "tune", "--effort", "quick", "-t", "1", "-m", str(TINY), "--cc", str(cc))
+    unmeasured = set(re.findall(r"layout of (\S+): .*not measured: the default params fail", done.stderr))
+    recorded = [json.loads(p.read_text()) for p in tuned_records(tmp_path)]
+    assert unmeasured and not unmeasured & {r["shape"] for r in recorded if r["op"] == "layout"}
+    assert not [r for r in recorded if r["op"] == "matvec"]
 
 
 def test_no_place_for_winners_is_one_line_before_any_work(tmp_path):
