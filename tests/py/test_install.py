@@ -1,8 +1,10 @@
 """`cmake --install build --prefix DIR` needs no root, and what it installs stands alone: no build folder, no source folder."""
 import os
+import pathlib
 import pwd
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -23,15 +25,14 @@ def without_root(folder):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    """A folder below which everything may happen, reachable by any user."""
-    folder = tmp_path_factory.mktemp("place")
-    for p in [folder, *folder.parents]:
-        if p.owner() == pwd.getpwuid(os.geteuid()).pw_name and str(p).startswith("/tmp/"):
-            p.chmod(0o755)
+def place():
+    """A folder below which everything may happen, reachable by any user: not pytest's, which every other session closes to others again."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="quarry-install-"))
+    folder.chmod(0o755)
     for name in ("home", "prefix", "build", "tmp"):
         (folder / name).mkdir()
-    return folder
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def files(folder):

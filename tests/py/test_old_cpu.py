@@ -48,10 +48,19 @@ def test_every_kernel_is_for_that_card(home):
         assert not beyond_sse42(path), path
 
 
+# roof_ops.c: loops that measure a path's peak, called only where the card has the path.
+MEASURING = re.compile(r"^avx\w*_(?:f32|int8)$")
+
+
 def beyond_sse42(path):
     """The first instructions of a program that use AVX registers, or VEX or EVEX forms."""
     text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], capture_output=True, text=True, check=True).stdout
-    return re.findall(r"^.*(?:%[yz]mm\d|\tv[a-z0-9]+ .*%xmm|\tvzero).*$", text, re.M)[:5]
+    found = []
+    for function in text.split("\n\n"):
+        name = re.search(r"^[0-9a-f]+ <(.*)>:", function, re.M)
+        if not name or not MEASURING.match(name.group(1)):
+            found += re.findall(r"^.*(?:%[yz]mm\d|\tv[a-z0-9]+ .*%xmm|\tvzero).*$", function, re.M)
+    return found[:5]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
