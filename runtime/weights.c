@@ -46,6 +46,8 @@ static int place(struct q_weights *ws, struct q_weight *w, struct q_model *m, st
         w->data = twin->data;
         return Q_OK;
     }
+    int bad = m->file ? model_check_tensor(m, t, e) : Q_OK;
+    if (bad) return bad;
     if (!w->layout->pack && ws->device->host_memory) {
         w->data = t->data;
         ws->mapped_bytes += t->bytes;
@@ -78,8 +80,7 @@ static int add(struct q_weights *ws, struct q_model *m, const struct q_tensor *t
     struct q_weight *w = &ws->w[ws->n];
     *w = (struct q_weight){.tensor = t, .layout = q_layout_find(name), .act = kset_act(t, numerics)};
     if (!w->layout) return q_fail(e, Q_EINTERNAL, "%s: the kernel set asks for a weight layout '%s' unknown to this version", t->name, name);
-    int rc = m->file ? model_check_tensor(m, t, e) : Q_OK;
-    if (!rc) rc = place(ws, w, m, e);
+    int rc = place(ws, w, m, e);
     if (!rc) ws->n++;
     return rc;
 }
