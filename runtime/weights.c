@@ -30,6 +30,31 @@ static int pack(struct q_weights *ws, const struct q_layout *layout, const struc
     return rc;
 }
 
+enum { CHUNK = 64 << 20 };
+
+/* Room for a matrix. Many are of a few MiB; together in large blocks they get huge pages. */
+static void *take(struct q_weights *ws, size_t bytes, struct q_err *e)
+{
+    bytes = (bytes + 63) / 64 * 64;
+    if (bytes > ws->n_free) {
+        size_t chunk = bytes > CHUNK ? bytes : CHUNK;
+        void **chunks = realloc(ws->chunks, ((size_t)ws->n_chunks + 1) * sizeof *chunks);
+        if (!chunks) {
+            q_fail(e, Q_EMEM, "no memory for a table of %d blocks of weights", ws->n_chunks + 1);
+            return NULL;
+        }
+        ws->chunks = chunks;
+        void *p = ws->device->ops->alloc(ws->device, chunk, e);
+        if (!p) return NULL;
+        ws->chunks[ws->n_chunks++] = ws->free = p;
+        ws->n_free = chunk;
+    }
+    void *p = ws->free;
+    ws->free += bytes;
+    ws->n_free -= bytes;
+    return p;
+}
+
 /* The data of a tensor that is there already under another name (a tied head). */
 static const struct q_weight *same_data(const struct q_weights *ws, const struct q_tensor *t)
 {
@@ -54,7 +79,7 @@ static int place(struct q_weights *ws, struct q_weight *w, struct q_model *m, st
         return Q_OK;
     }
     size_t bytes = (size_t)w->layout->bytes(t->format, t->n, t->k);
-    void *dst = ws->device->ops->alloc(ws->device, bytes, e);
+    void *dst = take(ws, bytes, e);
     if (!dst) return e ? e->code : Q_EMEM;
     w->data = dst;
     ws->packed_bytes += bytes;
@@ -113,12 +138,8 @@ int weights_open(struct q_weights *ws, struct q_device *d, struct q_model *m, co
 
 void weights_close(struct q_weights *ws)
 {
-    for (int i = 0; i < ws->n; i++) {
-        const struct q_weight *w = &ws->w[i];
-        int owned = w->data != w->tensor->data;
-        for (int j = 0; j < i && owned; j++) owned = ws->w[j].data != w->data;
-        if (owned) ws->device->ops->release(ws->device, (void *)w->data);
-    }
+    for (int i = 0; i < ws->n_chunks; i++) ws->device->ops->release(ws->device, ws->chunks[i]);
+    free(ws->chunks);
     free(ws->w);
     memset(ws, 0, sizeof *ws);
 }

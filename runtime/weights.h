@@ -23,6 +23,10 @@ struct q_weights {
     struct q_weight *w;               /* owned: [n] */
     int n, cap;
     size_t mapped_bytes, packed_bytes;
+    void **chunks;                    /* owned: [n_chunks] device memory that packed matrices lie in, one behind another */
+    int n_chunks;
+    char *free;                       /* the rest of the last chunk */
+    size_t n_free;
 };
 
 int weights_open(struct q_weights *ws, struct q_device *d, struct q_model *m, const struct kset *k, enum q_numerics numerics,
