@@ -14,7 +14,7 @@ int list_push(struct q_list *l, q_kernel_fn fn, const char *op, const void *args
     void *copy = malloc(bytes);
     if (!copy) return q_fail(e, Q_EMEM, "no memory for the arguments of %s", op);
     memcpy(copy, args, bytes);
-    l->launch[l->n++] = (struct q_launch){fn, copy, op, NULL, NULL};
+    l->launch[l->n++] = (struct q_launch){.fn = fn, .args = copy, .op = op};
     return Q_OK;
 }
 

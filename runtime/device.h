@@ -19,6 +19,7 @@ struct q_launch {
     const char *op;            /* for traces, as these two, which may be NULL and are borrowed from the kernel set: */
     const char *shape;
     const struct record_cost *cost;
+    int with_next;             /* the next launch needs nothing of this one and overwrites nothing it reads: no barrier between them */
 };
 
 struct q_list {

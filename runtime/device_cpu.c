@@ -1,4 +1,5 @@
-/* The CPU as a device: memory is the heap, a launch list is walked by all members of a team with a barrier after each kernel. */
+/* The CPU as a device: memory is the heap, a launch list is walked by all members of a team, with a barrier after each kernel that
+ * the next one waits for. */
 #define _GNU_SOURCE
 #include "device.h"
 #include "team.h"
@@ -88,7 +89,7 @@ static void run_pending(void *arg, struct team *t)
         for (int i = 0; i < l->n; i++) {
             double t0 = trace ? now_us() : 0;
             l->launch[i].fn(l->launch[i].args, t);
-            team_wait(t);
+            if (!l->launch[i].with_next || i + 1 == l->n) team_wait(t);
             if (trace) trace[i] += now_us() - t0;
         }
     }

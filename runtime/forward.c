@@ -61,6 +61,12 @@ static void push_product(struct build *b, const struct q_tensor *t, const struct
     push(b, b->form == Q_FEW ? "matvec" : "matmul", &args, sizeof args);
 }
 
+/* The product after this one reads the same rows and writes elsewhere, so members of the team may go on without meeting. */
+static void with_next(struct build *b)
+{
+    if (!b->rc) b->list->launch[b->list->n - 1].with_next = 1;
+}
+
 /* A block's last product, added to the residual stream; its fp32 input is quantised first if the weight wants that. */
 static void push_residual(struct build *b, const struct q_tensor *t, const struct rows *x)
 {
@@ -78,7 +84,9 @@ static void push_qkv(struct build *b, const struct q_layer *l, const struct rows
     const struct q_scratch *s = p->scratch;
     const struct q_config *c = &p->model->config;
     push_product(b, &l->wq, h, s->wide, 0);
+    with_next(b);
     push_product(b, &l->wk, h, s->k, 0);
+    with_next(b);
     push_product(b, &l->wv, h, s->v, 0);
     struct qk_rope_args args = {.step = p->step, .qg = s->wide, .q = s->mid, .k = s->k, .wq = weights_find(p->weights, &l->q_norm)->data,
                                 .wk = weights_find(p->weights, &l->k_norm)->data, .eps = c->rms_eps, .cs = s->cs};
@@ -134,6 +142,7 @@ static void push_ffn(struct build *b, const struct q_layer *l, const struct rows
     const struct q_scratch *s = b->p->scratch;
     push_norm(b, kset_out_ffn_norm(l, b->p->numerics), h, NULL, s->x, &l->ffn_norm, b->p->model->config.n_embd);
     push_product(b, &l->ffn_gate, h, s->wide, 0);
+    with_next(b);
     push_product(b, &l->ffn_up, h, s->mid, 0);
     struct swiglu_args args = {.n_rows = m->n, .gate = s->wide, .up = s->mid, .y = (float *)m->f32, .q = m->q8};
     shape_swiglu(b->shape, sizeof b->shape, b->p->model->config.n_ff, kset_out_swiglu(l, b->p->numerics));
@@ -153,8 +162,11 @@ static void push_layer(struct build *b, const struct q_layer *l, int nth)
         push_residual(b, &l->wo, &m);
     } else {
         push_product(b, &l->qkv, &h, s->wide, 0);
+        with_next(b);
         push_product(b, &l->z, &h, s->z, 0);
+        with_next(b);
         push_product(b, &l->alpha, &h, s->alpha, 0);
+        with_next(b);
         push_product(b, &l->beta, &h, s->beta, 0);
         push_delta(b, l, nth);
         push_residual(b, &l->ssm_out, &m);
