@@ -46,6 +46,15 @@ static void catch_interrupt(int restart)
     sigaction(SIGINT, &a, NULL);
 }
 
+/* how: SIG_BLOCK or SIG_UNBLOCK. */
+static void mask_interrupt(int how)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    pthread_sigmask(how, &set, NULL);
+}
+
 static const struct option longs[] = {CLI_LONG,
                                       CLI_SAMPLING_LONG,
                                       {"system", 1, 0, OPT_SYSTEM},
@@ -252,8 +261,10 @@ static void converse(struct chat *c)
     if (person) cli_fact(&c->cli, "/help lists commands; Ctrl-C stops an answer; Ctrl-D leaves");
     while (!c->over) {
         catch_interrupt(0);
+        if (person) mask_interrupt(SIG_BLOCK);   /* the editor's wait lets it in */
         enum chat_line got = chat_lines_read(c->lines, &text, &n);
         catch_interrupt(1);
+        mask_interrupt(SIG_UNBLOCK);
         if (got == CHAT_LINE_END || (got == CHAT_LINE_BREAK && !person)) break;
         if (got == CHAT_LINE) take_line(c, text, n);
         else fprintf(stderr, "\nCtrl-D or /exit leaves\n");
@@ -265,7 +276,9 @@ static int open_chat(struct chat *c, struct q_err *e)
 {
     c->cli.engine.max_snaps = SNAPS;
     c->cli.engine.ctx_hint = CTX_HINT;
+    mask_interrupt(SIG_BLOCK);                   /* the engine's threads keep this mask: Ctrl-C is for this one */
     int rc = q_engine_open(&c->engine, &c->cli.engine, e);
+    mask_interrupt(SIG_UNBLOCK);
     if (!rc) rc = q_chat_open(&c->template, c->engine, NULL, e);
     if (!rc) rc = q_talk_open(&c->talk, c->engine, e);
     if (!rc) rc = chat_history_open(&c->history, e);

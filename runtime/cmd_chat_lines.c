@@ -7,6 +7,7 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,12 +50,22 @@ static int waiting(int ms)
     return poll(&p, 1, ms);
 }
 
+/* Until there is something to read. The caller blocks SIGINT and only this wait lets it in, so none can come unnoticed just before. */
+static int wait_open_to_interrupt(void)
+{
+    struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+    sigset_t mask;
+    pthread_sigmask(SIG_BLOCK, NULL, &mask);
+    sigdelset(&mask, SIGINT);
+    return ppoll(&p, 1, NULL, &mask);
+}
+
 /* One byte; 0 at the end, -1 when a signal other than a stop came. */
 static int read_byte(EditLine *edit, char *c)
 {
     for (;;) {
         if (chat_term_resumed()) el_set(edit, EL_REFRESH);
-        if (waiting(-1) >= 0) return (int)read(STDIN_FILENO, c, 1);
+        if (wait_open_to_interrupt() >= 0) return (int)read(STDIN_FILENO, c, 1);
         if (errno == EINTR && !chat_term_resumed()) return -1;
         el_set(edit, EL_REFRESH);
     }
