@@ -1,5 +1,6 @@
--- A card from its key (runtime/card.h), from a short form "cpu:avx2", or by name from gen/cards/NAME.lua.
--- The result is what spaces see: { key, has = {isa = true}, isa_best, l1, l2, l3 (KiB), threads, vendor, family, model }.
+-- A card from its key (runtime/card.h), from a short form "cpu:avx2" or "cuda:sm_70", or by name from gen/cards/NAME.lua.
+-- The result is what spaces see: { kind = "cpu", key, has = {isa = true}, isa_best, l1, l2, l3 (KiB), threads, vendor, family, model }
+-- or { kind = "cuda", key, cc = 70, sms, l2 (KiB), bus (bits), smem (KiB a block), has = {feature = true} }.
 
 local lib = require "gen.lib"
 
@@ -38,10 +39,45 @@ local function set_pair(c, name, value)
   return nil
 end
 
+-- What the instruction set has, by compute capability. What fuses left of its rate is for the tuner to find out.
+local function cuda_features(cc)
+  return {
+    dp4a = cc >= 61,
+    half = cc == 60 or cc == 62 or cc >= 70,  -- half2 arithmetic at full rate
+    mma_f16_884 = cc == 70 or cc == 72 or cc == 75, -- fp16 tensor cores in Volta's form, fp32 sums
+    mma_f16 = cc >= 75, -- m16n8k8
+    mma_f16_16 = cc >= 80, -- m16n8k16
+    mma_i8 = cc >= 75,  -- m8n8k16
+    mma_i8_32 = cc >= 80, -- m16n8k32
+    ldmatrix = cc >= 75,
+    cp_async = cc >= 80,
+    pdl = cc >= 90,     -- programmatic dependent launch
+  }
+end
+
+local CUDA_FIELDS = { sms = 40, l2 = 4096, bus = 256 } -- and their generic values
+local SMEM = { [70] = 96, [72] = 96, [75] = 64, [80] = 163, [86] = 99, [87] = 163, [89] = 99, [90] = 227, [100] = 227, [103] = 227,
+               [110] = 227, [120] = 99, [121] = 99 }
+
+local function parse_cuda(key)
+  local cc, rest = key:match("^cuda:sm_(%d+),?(.*)$")
+  if not cc then return nil, "expected cuda:sm_CC,..." end
+  local c = { key = key, kind = "cuda", cc = math.tointeger(tonumber(cc)) }
+  c.has = cuda_features(c.cc)
+  c.sms, c.l2, c.bus, c.smem = CUDA_FIELDS.sms, CUDA_FIELDS.l2, CUDA_FIELDS.bus, SMEM[c.cc] or 48
+  for pair in rest:gmatch("[^,]+") do
+    local name, value = pair:match("^(%w+)=(%d+)$")
+    if not name or not (CUDA_FIELDS[name] or name == "smem") then return nil, "expected sms, l2, bus or smem=NUMBER at '" .. pair .. "'" end
+    c[name] = math.tointeger(tonumber(value))
+  end
+  return c
+end
+
 local function parse(key)
+  if key:find("^cuda:") then return parse_cuda(key) end
   local c = { key = key, kind = "cpu", vendor = "other", family = 0, model = 0, l1 = 32, l2 = 512, l3 = 8192, threads = 1 }
   local id, rest = key:match("^cpu:([^,]+),?(.*)$")
-  if not id then return nil, "expected 'cpu:...'" end
+  if not id then return nil, "expected 'cpu:...' or 'cuda:...'" end
   if pcall(lib.width, id) then
     local err = short_form(c, id)
     if err then return nil, err end

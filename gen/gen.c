@@ -195,6 +195,29 @@ static char *copy_text(lua_State *L, const char *name)
     return copy;
 }
 
+/* The flat list that gen.lua's launch_of makes. */
+static void copy_launch(lua_State *L, struct q_phases *out)
+{
+    enum { NUMBERS = 2 + 3 * 4 };
+    int v[Q_PHASES * NUMBERS];
+    lua_getfield(L, -1, "launch");
+    int n = (int)lua_rawlen(L, -1);
+    if (n > Q_PHASES * NUMBERS) luaL_error(L, "more than %d phases of launch", Q_PHASES);
+    for (int i = 0; i < n; i++) {
+        lua_rawgeti(L, -1, i + 1);
+        v[i] = (int)lua_tointeger(L, -1);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    out->n = n / NUMBERS;
+    for (int i = 0; i < out->n; i++) {
+        const int *p = v + i * NUMBERS;
+        out->phase[i].threads = p[0];
+        out->phase[i].smem = p[1];
+        for (int a = 0; a < 3; a++) memcpy(&out->phase[i].grid[a], p + 2 + 4 * a, 4 * sizeof *p);
+    }
+}
+
 static int call_emit(lua_State *L)
 {
     struct emit_call *c = lua_touserdata(L, 2);
@@ -205,7 +228,10 @@ static int call_emit(lua_State *L)
     copy_field(L, "name", k->name, sizeof k->name);
     copy_field(L, "params", k->params, sizeof k->params);
     copy_field(L, "isa", k->isa, sizeof k->isa);
+    copy_field(L, "kind", k->kind, sizeof k->kind);
+    copy_field(L, "arch", k->arch, sizeof k->arch);
     copy_field(L, "cflags", k->cflags, sizeof k->cflags);
+    copy_launch(L, &k->launch);
     copy_field(L, "numerics", k->numerics, sizeof k->numerics);
     copy_field(L, "layout", k->layout, sizeof k->layout);
     k->source = copy_text(L, "source");

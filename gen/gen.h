@@ -8,6 +8,7 @@
 #define Q_GEN_H
 
 #include "runtime/err.h"
+#include "runtime/launch.h"
 
 struct gen;
 
@@ -18,8 +19,11 @@ void gen_close(struct gen *g);
 struct gen_kernel {
     char name[160];        /* symbol and file stem: op, shape, params; [a-z0-9_], at most 150 characters */
     char params[256];      /* full params text, in the order of the space */
-    char isa[24];          /* instruction path: scalar sse42 avx2 avxvnni avx512vnni */
-    char cflags[160];      /* what the C compiler needs for it: cc CFLAGS -o OBJECT UNIT.c -lm */
+    char isa[24];          /* instruction path: scalar sse42 avx2 avxvnni avx512vnni; on CUDA the param `path`, "" without one */
+    char kind[8];          /* of the object that is built from it: "so" or "cubin" */
+    char arch[16];         /* "sm_70"; "" for a CPU */
+    char cflags[160];      /* what the C compiler needs for it: cc CFLAGS -o OBJECT UNIT.c -lm; or NVRTC's options */
+    struct q_phases launch;   /* CUDA: how it is launched; n = 0 for a CPU */
     char numerics[24];     /* class of its reductions: "canonical" or another name */
     char layout[24];       /* weight layout it reads, "" if it reads no weights */
     char *source;          /* owned: readable text, includes kernel.h and args.h by name */

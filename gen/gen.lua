@@ -116,14 +116,20 @@ local function find_card(text)
   return c
 end
 
-local function class_of(space, p) return space.numerics and space.numerics(p) or "canonical" end
+local function class_of(side, p) return side.numerics and side.numerics(p) or "canonical" end
+
+-- What the space has for a kind of card: a CPU's params, require, default and numerics stand in the space itself, CUDA's in space.cuda.
+local function side_of(space, c)
+  if c.kind == "cpu" then return space end
+  return space[c.kind] or fail("unsup", "%s has no %s kernel", space.op, c.kind)
+end
 
 -- nil when the candidate is legal, else the first reason that it does not fulfil.
-local function refusal(space, p, c, numerics)
-  for _, row in ipairs(space.require or {}) do
+local function refusal(side, p, c, numerics)
+  for _, row in ipairs(side.require or {}) do
     if not row[2](p, c) then return row[1] end
   end
-  if numerics == "strict" and class_of(space, p) ~= "canonical" then
+  if numerics == "strict" and class_of(side, p) ~= "canonical" then
     return "strict numerics admit the canonical class alone"
   end
   return nil
@@ -137,13 +143,13 @@ local function check_numerics(numerics)
 end
 
 -- Fills what the params text left out with the space's default for this card.
-local function complete(space, p, c, numerics)
-  local given = space.default(p, c, numerics)
-  for _, e in ipairs(entries(space.params)) do
+local function complete(op, side, p, c, numerics)
+  local given = side.default(p, c, numerics)
+  for _, e in ipairs(entries(side.params)) do
     if p[e.name] == nil then p[e.name] = given[e.name] end
-    if p[e.name] == nil then error(space.op .. ": the default leaves out '" .. e.name .. "'", 0) end
+    if p[e.name] == nil then error(op .. ": the default leaves out '" .. e.name .. "'", 0) end
     if not admitted(e, p[e.name]) then
-      error(space.op .. ": the default gives " .. e.name .. "=" .. tostring(p[e.name]) .. ", not a value of the space", 0)
+      error(op .. ": the default gives " .. e.name .. "=" .. tostring(p[e.name]) .. ", not a value of the space", 0)
     end
   end
 end
@@ -155,9 +161,9 @@ local function text_of(list, p)
 end
 
 -- Integers as n4096, words alone: rmsnorm_n4096_q8_avx2_hw.
-local function name_of(space, p)
+local function name_of(space, side, p)
   local t = { space.op }
-  for _, list in ipairs { entries(space.shape), entries(space.params) } do
+  for _, list in ipairs { entries(space.shape), entries(side.params) } do
     for _, e in ipairs(list) do
       local v = p[e.name]
       t[#t + 1] = math.type(v) and e.name .. v or (v:lower():gsub("%.", "_"))
@@ -172,24 +178,28 @@ end
 local function plan(op, shape, params, key, numerics)
   check_numerics(numerics)
   local space, c = space_of(op), find_card(key)
-  local p = read_shape(space, shape)
+  local p, side = read_shape(space, shape), side_of(space, c)
   local shape_text = text_of(entries(space.shape), p)
-  read_pairs(op, "params", params, entries(space.params), p)
-  complete(space, p, c, numerics)
-  local params_text = text_of(entries(space.params), p)
-  local reason = refusal(space, p, c, numerics)
+  read_pairs(op, "params", params, entries(side.params), p)
+  complete(op, side, p, c, numerics)
+  local params_text = text_of(entries(side.params), p)
+  local reason = refusal(side, p, c, numerics)
   if reason then fail("unsup", "%s %s with %s: refused: required: %s", op, shape_text, params_text, reason) end
-  return { space = space, card = c, p = p, shape = shape_text, params = params_text, name = name_of(space, p) }
+  return { space = space, side = side, card = c, p = p, shape = shape_text, params = params_text, name = name_of(space, side, p) }
 end
 
 -- The names that a template sees: shape and params, and these.
 local function template_names(pl)
   local names = space_names()
-  for _, list in ipairs { entries(pl.space.shape), entries(pl.space.params) } do
+  for _, list in ipairs { entries(pl.space.shape), entries(pl.side.params) } do
     for _, e in ipairs(list) do names[e.name] = pl.p[e.name] end
   end
   names.op, names.name, names.p, names.card = pl.space.op, pl.name, pl.p, pl.card
   names.command = "quarry-gen " .. pl.space.op .. " --shape " .. pl.shape .. " --params " .. pl.params
+  if pl.card.kind == "cuda" then
+    names.launch = pl.side.launch(pl.p, pl.card)
+    names.command = names.command .. " --card cuda:sm_" .. pl.card.cc
+  end
   return names
 end
 
@@ -197,9 +207,10 @@ local function must_read(name) return host.read(name) or error("no file '" .. na
 
 local function args_file(space) return "templates/" .. (space.args or space.op) .. "/args.h" end
 
--- The source with the two headers' text in place of their #include lines.
+-- The source with the headers' text in place of their #include lines.
 local function unit_of(space, source)
-  local texts = { ["kernel.h"] = must_read("runtime/kernel.h"), ["args.h"] = must_read(args_file(space)) }
+  local texts = { ["kernel.h"] = must_read("runtime/kernel.h"), ["args.h"] = must_read(args_file(space)),
+                  ["kernel.cuh"] = must_read("runtime/kernel.h") .. must_read("runtime/kernel.cuh") }
   local out = {}
   for line in source:gmatch("([^\n]*)\n") do
     local header = line:match('^#include "([a-z.]+)"$')
@@ -209,11 +220,37 @@ local function unit_of(space, source)
   return table.concat(out, "\n") .. "\n"
 end
 
+local KERNEL = { cpu = "/kernel.c.in", cuda = "/kernel.cu.in" }
+
 -- "" for an op without a template: its params are a choice (a weight's layout), not a kernel.
 local function source_of(pl)
-  local file = "templates/" .. pl.space.op .. "/kernel.c.in"
+  local file = "templates/" .. pl.space.op .. KERNEL[pl.card.kind]
   if not host.read(file) then return "" end
   return tidy(simplify(template.squeeze(prune(template.render(file, template_names(pl), host.read)))))
+end
+
+-- What the compiler must be told.
+local function flags_of(pl)
+  if pl.card.kind == "cpu" then return pl.p.isa and lib.cflags(pl.p.isa) or "" end
+  return lib.nvrtc_flags(pl.card.cc)
+end
+
+-- The space's launch as flat integers, a phase after the other: threads, smem, then mul, rows, seqs, ctx of the three axes.
+local function launch_of(pl)
+  local out = {}
+  if pl.card.kind ~= "cuda" or not pl.side.launch then return out end
+  local phases = pl.side.launch(pl.p, pl.card)
+  for _, ph in ipairs(phases.grid and { phases } or phases) do
+    out[#out + 1], out[#out + 2] = ph.threads, ph.smem or 0
+    for i = 1, 3 do
+      local axis = ph.grid[i] or { 1 }
+      for _, v in ipairs { axis[1], axis.rows or 0, axis.seqs or 0, axis.ctx or 0 } do out[#out + 1] = v end
+    end
+  end
+  for i, v in ipairs(out) do
+    if math.type(v) ~= "integer" or v < 0 then error(pl.name .. ": launch number " .. i .. " is " .. tostring(v), 0) end
+  end
+  return out
 end
 
 function gen.emit(op, shape, params, key, numerics)
@@ -221,7 +258,9 @@ function gen.emit(op, shape, params, key, numerics)
   local space, p = pl.space, pl.p
   local source = source_of(pl)
   return {
-    name = pl.name, params = pl.params, isa = p.isa or "", cflags = p.isa and lib.cflags(p.isa) or "", numerics = class_of(space, p),
+    name = pl.name, params = pl.params, isa = p.isa or p.path or "", kind = pl.card.kind == "cuda" and "cubin" or "so",
+    arch = pl.card.kind == "cuda" and "sm_" .. pl.card.cc or "", cflags = flags_of(pl), launch = launch_of(pl),
+    numerics = class_of(pl.side, p),
     layout = space.layout and space.layout(p) or p.layout or "",
     source = source, unit = source ~= "" and unit_of(space, source) or "",
   }
@@ -231,10 +270,11 @@ end
 function gen.space(op, shape, key, numerics, visit)
   check_numerics(numerics)
   local space, c = space_of(op), find_card(key)
-  local p, list = read_shape(space, shape), entries(space.params)
+  local side = side_of(space, c)
+  local p, list = read_shape(space, shape), entries(side.params)
   local function walk(i)
     if i > #list then
-      local reason = refusal(space, p, c, numerics)
+      local reason = refusal(side, p, c, numerics)
       return visit(text_of(list, p), reason == nil, reason or "")
     end
     for _, v in ipairs(list[i].values) do
@@ -257,11 +297,13 @@ function gen.identity(op)
   local space = space_of(op)
   local files = { "runtime/kernel.h", "gen/gen.lua", "gen/lib.lua", "gen/template.lua", "gen/prune.lua",
                   "gen/simplify.lua", "gen/tidy.lua", "templates/" .. op .. "/space.lua" }
-  local kernel = "templates/" .. op .. "/kernel.c.in"
-  if host.read(kernel) then
-    files[#files + 1] = args_file(space)
-    files[#files + 1] = kernel
-    for _, f in ipairs(template.includes(kernel, host.read)) do files[#files + 1] = f end
+  for i, name in ipairs { KERNEL.cpu, KERNEL.cuda } do
+    local kernel = "templates/" .. op .. name
+    if host.read(kernel) then
+      files[#files + 1] = i == 1 and args_file(space) or "runtime/kernel.cuh"
+      files[#files + 1] = kernel
+      for _, f in ipairs(template.includes(kernel, host.read)) do files[#files + 1] = f end
+    end
   end
   local out = {}
   for _, f in ipairs(files) do
@@ -273,8 +315,8 @@ end
 
 -- The op whose ref.c checks this one; "" for an op without a kernel.
 function gen.ref_name(op)
-  local space = space_of(op)
-  return host.read("templates/" .. op .. "/kernel.c.in") and (space.ref or op) or ""
+  local space, folder = space_of(op), "templates/" .. op
+  return (host.read(folder .. KERNEL.cpu) or host.read(folder .. KERNEL.cuda)) and (space.ref or op) or ""
 end
 
 return gen

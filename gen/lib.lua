@@ -21,6 +21,19 @@ function lib.cflags(isa)
   return "-O3 " .. march[isa] .. " -ffp-contract=off -fno-math-errno -fno-trapping-math -shared -fPIC"
 end
 
+-- CUDA: what NVRTC must be told. Every fma is written out; functions without a space of their own are the device's.
+function lib.nvrtc_flags(cc)
+  return "--gpu-architecture=sm_" .. cc .. " --fmad=false --std=c++17 --device-as-default-execution-space"
+end
+
+-- A `require` row: the card has a feature of gen/card.lua. `needs` is its name, or a function of p that gives it or nil.
+function lib.card_has(reason, needs)
+  return { reason, function(p, card)
+    local name = type(needs) == "string" and needs or needs(p)
+    return not name or card.has[name] == true
+  end }
+end
+
 -- The param `fma`: hw where the path has it; else soft (libm: exact, slow, canonical) or none (multiply and add).
 lib.fma = { "hw", "soft", "none" }
 

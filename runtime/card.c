@@ -222,10 +222,48 @@ static int parse_short(struct q_card *c, const struct path *path, const char *re
     return *rest || c->threads < 1 ? -1 : 0;
 }
 
+/* --- CUDA -------------------------------------------------------------------------------------------------------------- */
+
+int card_cuda_smem(int cc)
+{
+    static const struct { int cc, kib; } table[] = { { 70, 96 }, { 72, 96 },   { 75, 64 },   { 80, 163 },  { 86, 99 },   { 87, 163 },
+                                                     { 89, 99 }, { 90, 227 }, { 100, 227 }, { 103, 227 }, { 110, 227 }, { 120, 99 }, { 121, 99 } };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].cc == cc) return table[i].kib;
+    return 48;
+}
+
+void card_cuda_key(struct q_card *c)
+{
+    c->kind = Q_CARD_CUDA;
+    snprintf(c->key, sizeof c->key, "cuda:sm_%d,sms=%d,l2=%d,bus=%d,smem=%d", c->cc, c->sms, c->l2, c->bus, c->smem);
+}
+
+/* "sm_70" and what may follow it, in this order, each or none; gen/card.lua takes the same generic values. */
+static int parse_cuda(struct q_card *c, const char *p)
+{
+    if ((c->cc = take_number(&p, "sm_", 999)) < 30) return -1;
+    struct { const char *word; int *v, max, missing; } fields[] = {
+        { ",sms=", &c->sms, 4096, 40 }, { ",l2=", &c->l2, 1 << 24, 4096 }, { ",bus=", &c->bus, 1 << 16, 256 }, { ",smem=", &c->smem, 1 << 16, card_cuda_smem(c->cc) },
+    };
+    for (int i = 0; i < 4; i++) {
+        int given = !strncmp(p, fields[i].word, strlen(fields[i].word));
+        *fields[i].v = given ? take_number(&p, fields[i].word, fields[i].max) : fields[i].missing;
+        if (*fields[i].v < 1) return -1;
+    }
+    return *p ? -1 : 0;
+}
+
 int card_parse(struct q_card *c, const char *key, struct q_err *e)
 {
     memset(c, 0, sizeof *c);
-    if (strncmp(key, "cpu:", 4)) return q_fail(e, Q_EINPUT, "card '%.200s': expected 'cpu:...'", key);
+    if (!strncmp(key, "cuda:", 5)) {
+        if (parse_cuda(c, key + 5))
+            return q_fail(e, Q_EINPUT, "card '%.200s': expected cuda:sm_CC or cuda:sm_CC,sms=N,l2=KIB,bus=BITS,smem=KIB", key);
+        card_cuda_key(c);
+        return Q_OK;
+    }
+    if (strncmp(key, "cpu:", 4)) return q_fail(e, Q_EINPUT, "card '%.200s': expected 'cpu:...' or 'cuda:...'", key);
     size_t n = strcspn(key + 4, ",");
     const struct path *path = find_path(key + 4, n);
     if (path ? parse_short(c, path, key + 4 + n) : parse_full(c, key + 4))

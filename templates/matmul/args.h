@@ -15,5 +15,9 @@ struct matmul_args {
     struct act_q8 a;       /* act q8: [.][k] */
     f32 *y;                /* [n_rows] rows of n, `y_stride` elements apart */
     i64 y_stride;
+    void *work;            /* matmul_work() bytes, 64-byte aligned; CUDA only, for the partial sums of a split k */
 };
+/* Splits times n is at most MATMUL_SPLIT_COLUMNS wherever k is split over blocks. rows: most rows of y. */
+enum { MATMUL_SPLIT_COLUMNS = 16384 };
+static inline i64 matmul_work(i64 rows) { return rows * MATMUL_SPLIT_COLUMNS * 4; }
 #endif

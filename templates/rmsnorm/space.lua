@@ -13,4 +13,11 @@ return {
     return rows * (4 * p.n + out) + 4 * p.n
   end,
   ops      = function(p, rows) return rows * 4 * p.n end,
+  cuda     = {
+    params  = { { "threads", { 128, 256, 512, 1024 } } },
+    require = { { "out as int8 needs whole blocks of 32", function(p) return p.out == "f32" or p.n % 32 == 0 end },
+                { "a row fits the static shared memory", function(p) return p.n <= 12000 end } },
+    default = function() return { threads = 256 } end,
+    launch  = function(p) return { threads = p.threads, grid = { { 1, rows = 1 } } } end,
+  },
 }

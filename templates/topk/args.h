@@ -8,5 +8,8 @@ struct topk_args {
     i32 *id;               /* [n_rows][k] */
     f32 *value;            /* [n_rows][k] */
     f32 *lse;              /* [n_rows] */
+    void *work;            /* topk_work() bytes, 64-byte aligned; CUDA only */
 };
+/* rows: most rows. A row is cut into at most 256 parts of at most 64 candidates. */
+static inline i64 topk_work(i64 rows) { return rows * 256 * (64 * 8 + 16); }
 #endif

@@ -1,0 +1,44 @@
+/* How a CUDA kernel is launched: what its candidate fixes (threads, shared memory) and how its grid follows the extent of a step.
+ *
+ * An op's candidate is one kernel or a few run one after the other with the same arguments (phases: partial sums, then their merge).
+ * Blocks along an axis = mul * ceil(rows / per_rows) * ceil(seqs / per_seqs) * ceil(ctx / per_ctx); a `per_` of 0 leaves its factor out.
+ * Extents are buckets, not lengths, so that one captured graph serves every step of a bucket: blocks beyond the step's real rows,
+ * which lie in device memory, end at once.
+ */
+#ifndef Q_LAUNCH_H
+#define Q_LAUNCH_H
+
+/* Upper bounds of what a list's kernels will find: rows they see, sequences of the step, KV tokens of a sequence with this step's. */
+struct q_extent {
+    int rows, seqs, ctx;
+};
+
+struct q_axis {
+    int mul, per_rows, per_seqs, per_ctx;
+};
+
+enum { Q_PHASES = 4 };
+
+struct q_phase {
+    int threads;           /* a block, one-dimensional */
+    int smem;              /* bytes of dynamic shared memory a block */
+    struct q_axis grid[3];
+};
+
+/* n = 0: a CPU kernel. Phase i's symbol is the kernel's name, with _2, _3, _4 behind it from the second on. */
+struct q_phases {
+    int n;
+    struct q_phase phase[Q_PHASES];
+};
+
+/* Blocks along one axis, at least 1. */
+static inline long q_axis_blocks(const struct q_axis *a, const struct q_extent *x)
+{
+    long n = a->mul;
+    if (a->per_rows) n *= (x->rows + a->per_rows - 1) / a->per_rows;
+    if (a->per_seqs) n *= (x->seqs + a->per_seqs - 1) / a->per_seqs;
+    if (a->per_ctx) n *= (x->ctx + a->per_ctx - 1) / a->per_ctx;
+    return n < 1 ? 1 : n;
+}
+
+#endif
