@@ -86,10 +86,40 @@ static void r16u_row(const struct q_format *f, float *dst, const void *w, int64_
     cells_row(dst, w, k, row, 0x80);
 }
 
+/* q8_0: a plane of int8 [n][k], behind it a plane of half scales [n][k / 32], so that whole aligned words of both are read. */
+static int planes_fits(const struct q_format *f, int64_t n, int64_t k)
+{
+    return f->type == Q_TYPE_Q8_0 && n > 0 && k > 0 && k % BLOCK == 0;
+}
+
+static void planes_pack(const struct q_format *f, void *dst, const void *src, int64_t n, int64_t k, int64_t row0, int64_t row1)
+{
+    int64_t blocks = k / BLOCK;
+    const unsigned char *from = (const unsigned char *)src + row0 * blocks * FILE_BLOCK;
+    unsigned char *q = dst, *d = q + n * k;
+    for (int64_t b = row0 * blocks; b < row1 * blocks; b++, from += FILE_BLOCK) {
+        memcpy(d + 2 * b, from, 2);
+        memcpy(q + BLOCK * b, from + 2, BLOCK);
+    }
+}
+
+static void planes_row(const struct q_format *f, float *dst, const void *w, int64_t n, int64_t k, int64_t row)
+{
+    const int8_t *q = (const int8_t *)w + row * k;
+    const unsigned char *scales = (const unsigned char *)w + n * k + row * (k / BLOCK) * 2;
+    for (int64_t b = 0; b < k / BLOCK; b++, q += BLOCK, dst += BLOCK) {
+        uint16_t half;
+        memcpy(&half, scales + 2 * b, 2);
+        float d = q_half_to_float(half);
+        for (int i = 0; i < BLOCK; i++) dst[i] = d * (float)q[i];
+    }
+}
+
 static const struct q_layout layouts[] = {
     { "rows", rows_fits, rows_bytes, NULL, rows_row },
     { "r16", r16_fits, rows_bytes, r16_pack, r16_row },
     { "r16u", r16_fits, rows_bytes, r16u_pack, r16u_row },
+    { "planes", planes_fits, rows_bytes, planes_pack, planes_row },
 };
 
 const struct q_layout *q_layout_find(const char *name)

@@ -3,6 +3,7 @@
  *   rows   as in the file: n rows of q_row_bytes(format, k)
  *   r16    q8_0 only, n % 16 == 0: groups of 16 rows; per 32-block of k: 16 half scales, then 8 x [16 rows][4 k] int8 (544 bytes a block)
  *   r16u   r16 with every weight byte xor 0x80 (unsigned, +128), for instructions that multiply unsigned by signed
+ *   planes q8_0 only: [n][k] int8, then [n][k / 32] half scales (CUDA)
  */
 #ifndef Q_LAYOUT_H
 #define Q_LAYOUT_H

@@ -1,10 +1,11 @@
 local BYTES = { f32 = 4, f16 = 2, bf16 = 2 }
 
 return {
-  shape   = { { "type", { "q8_0", "f16", "bf16", "f32" } }, { "layout", { "rows", "r16", "r16u" } }, "n", "vocab" },
+  shape   = { { "type", { "q8_0", "f16", "bf16", "f32" } }, { "layout", { "rows", "r16", "r16u", "planes" } }, "n", "vocab" },
   params  = { { "isa", lib.isa } },
   require = {
     { "a row of q8_0 is whole blocks of 32", function(p) return p.type ~= "q8_0" or p.n % 32 == 0 end },
+    { "weights in planes are for CUDA", function(p) return p.layout ~= "planes" end },
     { "groups of 16 rows are of q8_0 and divide the vocabulary", function(p)
       return p.layout == "rows" or (p.type == "q8_0" and p.vocab % 16 == 0) end },
     lib.card_has_isa,

@@ -12,11 +12,12 @@ end
 
 return {
   args = "matmul", ref = "matmul",
-  shape  = { { "type", { "q8_0", "f16", "bf16", "f32" } }, { "act", { "q8", "f32" } }, { "layout", { "rows", "r16", "r16u" } },
+  shape  = { { "type", { "q8_0", "f16", "bf16", "f32" } }, { "act", { "q8", "f32" } }, { "layout", { "rows", "r16", "r16u", "planes" } },
              "n", "k", { "epi", { "none", "add" } } },
   params = { { "isa", lib.isa }, { "fma", lib.fma }, { "tm", { 1, 2, 3, 4, 6 } }, { "tn", { 1, 2, 4, 8 } },
              { "chain", { "chunk", "whole", "lanes" } }, { "prefetch", { 0, 1024, 4096, 8192 } } },
   require = {
+    { "weights in planes are for CUDA", function(p) return p.layout ~= "planes" end },
     { "int8 activations meet q8_0 weights", function(p) return p.act == "f32" or p.type == "q8_0" end },
     { "k of q8_0 is whole blocks of 32", function(p) return p.type ~= "q8_0" or p.k % 32 == 0 end },
     { "fp32 activations read weights as in the file", function(p) return p.act == "q8" or p.layout == "rows" end },

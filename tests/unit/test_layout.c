@@ -67,6 +67,12 @@ static void test_r16u_keeps_rows(void **state)
     rows_survive("r16u", 80, 96);
 }
 
+static void test_planes_keep_rows(void **state)
+{
+    rows_survive("planes", 1, 32);
+    rows_survive("planes", 37, 352);
+}
+
 /* The exact place of one element, so that packing and reading back cannot agree on a wrong layout. */
 static void test_cell(void **state)
 {
@@ -86,12 +92,24 @@ static void test_cell(void **state)
     free(src), free(s), free(u);
 }
 
+static void test_planes(void **state)
+{
+    unsigned char *src = random_q8(5, 96, 7);
+    unsigned char *p = packed(q_layout_find("planes"), q_format_by_name("q8_0"), src, 5, 96, 5);
+    const unsigned char *block = src + 3 * 102 + 2 * 34;           /* row 3, block 2 */
+    assert_memory_equal(p + 3 * 96 + 2 * 32, block + 2, 32);
+    assert_memory_equal(p + 5 * 96 + (3 * 3 + 2) * 2, block, 2);
+    free(src), free(p);
+}
+
 static void test_fits(void **state)
 {
     const struct q_format *q8 = q_format_by_name("q8_0"), *f16 = q_format_by_name("f16");
     assert_false(q_layout_find("r16")->fits(q8, 17, 32));
     assert_false(q_layout_find("r16u")->fits(q8, 16, 33));
     assert_false(q_layout_find("r16u")->fits(f16, 16, 32));
+    assert_false(q_layout_find("planes")->fits(f16, 16, 32));
+    assert_true(q_layout_find("planes")->fits(q8, 17, 32));
     assert_true(q_layout_find("rows")->fits(f16, 3, 5));
     assert_false(q_layout_find("rows")->fits(q8, 3, 5));
     assert_null(q_layout_find("r17"));
@@ -103,7 +121,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_r16_keeps_rows),
         cmocka_unit_test(test_r16u_keeps_rows),
+        cmocka_unit_test(test_planes_keep_rows),
         cmocka_unit_test(test_cell),
+        cmocka_unit_test(test_planes),
         cmocka_unit_test(test_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
