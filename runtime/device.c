@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int list_push(struct q_list *l, q_kernel_fn fn, const char *op, const void *args, size_t bytes, struct q_err *e)
+int list_push(struct q_list *l, const struct q_kernel *kernel, const char *op, const void *args, size_t bytes, struct q_err *e)
 {
     if (l->n == l->cap) {
         int cap = l->cap ? l->cap * 2 : 64;
@@ -14,7 +14,7 @@ int list_push(struct q_list *l, q_kernel_fn fn, const char *op, const void *args
     void *copy = malloc(bytes);
     if (!copy) return q_fail(e, Q_EMEM, "no memory for the arguments of %s", op);
     memcpy(copy, args, bytes);
-    l->launch[l->n++] = (struct q_launch){.fn = fn, .args = copy, .op = op};
+    l->launch[l->n++] = (struct q_launch){.kernel = kernel, .args = copy, .arg_bytes = bytes, .op = op};
     return Q_OK;
 }
 

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "device.h"
 #include "team.h"
+#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,7 +89,7 @@ static void run_pending(void *arg, struct team *t)
         double *trace = t->part == 0 ? c->pending[j].trace : NULL;
         for (int i = 0; i < l->n; i++) {
             double t0 = trace ? now_us() : 0;
-            l->launch[i].fn(l->launch[i].args, t);
+            l->launch[i].kernel->fn(l->launch[i].args, t);
             if (!l->launch[i].with_next || i + 1 == l->n) team_wait(t);
             if (trace) trace[i] += now_us() - t0;
         }
@@ -96,8 +97,9 @@ static void run_pending(void *arg, struct team *t)
 }
 
 /* Lists wait for `wait`, which lends the caller's thread as member 0. */
-static int cpu_submit(struct q_device *d, const struct q_list *list, double *trace, struct q_err *e)
+static int cpu_submit(struct q_device *d, const struct q_list *list, const struct q_extent *extent, double *trace, struct q_err *e)
 {
+    (void)extent;    /* kernels read their counts from the step */
     struct cpu *c = (struct cpu *)d;
     if (c->n_pending == MAX_PENDING && d->ops->wait(d, e)) return e ? e->code : Q_EINTERNAL;
     c->pending[c->n_pending++] = (struct pending){list, trace};
@@ -114,6 +116,45 @@ static int cpu_wait(struct q_device *d, struct q_err *e)
     return Q_OK;
 }
 
+static int cpu_load(struct q_device *d, const char *path, const char *symbol, const struct q_phases *phases, struct q_kernel *k, struct q_err *e)
+{
+    memset(k, 0, sizeof *k);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) return q_fail(e, Q_EMISS, "%s", dlerror());
+    *(void **)&k->fn = dlsym(library, symbol);
+    if (!k->fn) {
+        dlclose(library);
+        return q_fail(e, Q_EMISS, "%s: the object has no such function", symbol);
+    }
+    k->library = library;
+    return Q_OK;
+}
+
+static void cpu_unload(struct q_device *d, struct q_kernel *k)
+{
+    if (k->library) dlclose(k->library);
+    memset(k, 0, sizeof *k);
+}
+
+static int cpu_time(struct q_device *d, const struct q_list *list, const struct q_extent *extent, int times, double *us, struct q_err *e)
+{
+    double start = 0;
+    int rc = Q_OK;
+    for (int i = -1; i < times && !rc; i++) {
+        if (i == 0) start = now_us();
+        rc = cpu_submit(d, list, extent, NULL, e);
+        if (!rc) rc = cpu_wait(d, e);
+    }
+    *us = (now_us() - start) / times;
+    return rc;
+}
+
+static void cpu_forget(struct q_device *d, const struct q_list *list)
+{
+    (void)d;
+    (void)list;    /* nothing is kept of a list */
+}
+
 static void cpu_close(struct q_device *d)
 {
     struct cpu *c = (struct cpu *)d;
@@ -121,8 +162,8 @@ static void cpu_close(struct q_device *d)
     free(c);
 }
 
-static const struct q_device_ops cpu_ops = {"cpu",    cpu_alloc, cpu_release, cpu_available, cpu_move,
-                                            cpu_move, cpu_move,  cpu_submit,  cpu_wait,      cpu_close};
+static const struct q_device_ops cpu_ops = {"cpu",    "so",       cpu_alloc,  cpu_release, cpu_available, cpu_move,   cpu_move, cpu_move,
+                                            cpu_load, cpu_unload, cpu_submit, cpu_wait,    cpu_time,      cpu_forget, cpu_close};
 
 int device_cpu_open(struct q_device **out, int threads, struct q_err *e)
 {
@@ -137,6 +178,7 @@ int device_cpu_open(struct q_device **out, int threads, struct q_err *e)
         return rc;
     }
     c->device.parts = c->device.card.threads;
+    snprintf(c->device.about, sizeof c->device.about, "CPU, %d thread%s", c->device.parts, c->device.parts == 1 ? "" : "s");
     *out = &c->device;
     return Q_OK;
 }

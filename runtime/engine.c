@@ -90,7 +90,7 @@ static int open_model(struct q_engine *en, struct q_err *e)
 static int open_kernels(struct q_engine *en, struct q_err *e)
 {
     const struct q_engine_opts *o = &en->o;
-    struct kset_opts k = {.card = en->device->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v, .tunes = o->tunes,
+    struct kset_opts k = {.device = en->device, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v, .tunes = o->tunes,
                           .model_arg = o->model, .preset_arg = o->preset, .preset_format = o->preset_type, .program_dir = o->program_dir, .say = o->say, .say_arg = o->say_arg};
     int tuned, borrowed, defaults, rc = kset_open(&en->kernels, en->model, &k, e);
     if (rc) return rc;
@@ -188,7 +188,7 @@ int q_engine_open(struct q_engine **out, const struct q_engine_opts *o, struct q
     en->o = *o;
     int rc = open_model(en, e);
     if (!rc) rc = fill_defaults(en, e);
-    if (!rc) rc = device_cpu_open(&en->device, o->threads, e);
+    if (!rc) rc = device_open(&en->device, o->device, o->threads, e);
     if (!rc) tell_threads(en);
     if (!rc) rc = check_plan(en, e);
     if (!rc) rc = open_kernels(en, e);
@@ -234,6 +234,7 @@ int q_engine_ctx(const struct q_engine *en) { return en->o.ctx; }
 int q_engine_max_rows(const struct q_engine *en) { return en->o.max_rows; }
 int q_engine_max_out(const struct q_engine *en) { return en->o.max_out; }
 int q_engine_threads(const struct q_engine *en) { return en->device->parts; }
+const char *q_engine_about(const struct q_engine *en) { return en->device->about; }
 const struct q_card *q_engine_card(const struct q_engine *en) { return &en->device->card; }
 
 int q_engine_trace(struct q_engine *en, int on, struct q_err *e)
@@ -252,10 +253,16 @@ const char *q_engine_numerics_id(const struct q_engine *en) { return en->numeric
 int q_seq_open(struct q_engine *en, struct q_seq **s, struct q_err *e) { return seq_open(&en->memory, s, e); }
 
 /* rows: those that the list's kernels see. */
+static struct q_extent extent(const struct q_engine *en, int rows)
+{
+    return (struct q_extent){rows, en->table.n_seqs, en->table.ctx};
+}
+
 static int submit(struct q_engine *en, const struct q_list *list, int rows, struct q_err *e)
 {
     double *trace = en->trace ? trace_list(en->trace, list, rows) : NULL;
-    return en->device->ops->submit(en->device, list, trace, e);
+    struct q_extent x = extent(en, rows);
+    return en->device->ops->submit(en->device, list, &x, trace, e);
 }
 
 /* Residual rows after layer taps[i], one list up to each tap. */
@@ -263,10 +270,11 @@ static int run_tapped(struct q_engine *en, const struct q_step *s, enum q_form f
 {
     const struct q_forward *f = &en->forward;
     int n = en->model->config.n_embd, from = 0, rc = Q_OK;
+    struct q_extent x = extent(en, s->n_rows);
     for (int i = 0; i <= s->n_taps && !rc; i++) {
         int to = i < s->n_taps ? f->end[form][s->taps[i]] : f->layers[form].n;
-        struct q_list part = {f->layers[form].launch + from, to - from, 0};
-        if (to > from) rc = en->device->ops->submit(en->device, &part, NULL, e);
+        struct q_list part = {.launch = f->layers[form].launch + from, .n = to - from};
+        if (to > from) rc = en->device->ops->submit(en->device, &part, &x, NULL, e);
         if (!rc) rc = en->device->ops->wait(en->device, e);   /* `part` ends with this turn */
         size_t bytes = (size_t)s->n_rows * (size_t)n * sizeof(float);
         if (!rc && i < s->n_taps) rc = en->device->ops->read(en->device, s->tap_out + (size_t)i * (size_t)s->n_rows * (size_t)n, en->scratch.x, bytes, e);
@@ -315,10 +323,15 @@ int q_step_submit(struct q_engine *en, const struct q_step *s, q_ticket *t, stru
     return Q_OK;
 }
 
-/* A row whose post-norm values are no numbers has no meaningful logits, whatever sampling makes of them. */
+/* A row whose post-norm values are no numbers has no meaningful logits, whatever sampling makes of them. Where every row has an id,
+ * their logprobs tell: infinite or NaN values leave no finite one. */
 static int check_finite(struct q_engine *en, struct q_err *e)
 {
     size_t n = (size_t)en->model->config.n_embd;
+    int told = en->table.want & Q_WANT_ID ? en->table.host.n_out : 0;
+    for (int i = 0; i < told; i++)
+        if (!isfinite(en->logprob[i])) told = 0;
+    if (told) return Q_OK;
     for (int i = 0; i < en->table.host.n_out; i++) {
         int rc = en->device->ops->read(en->device, en->hidden, en->scratch.hn + (size_t)i * n, n * sizeof(float), e);
         if (rc) return rc;
@@ -336,11 +349,12 @@ static int read_results(struct q_engine *en, struct q_err *e)
     const struct q_device_ops *ops = en->device->ops;
     const struct q_scratch *s = &en->scratch;
     size_t n = (size_t)en->table.host.n_out;
-    int rc = check_finite(en, e);
-    if (!rc && en->table.want & Q_WANT_ID) {
+    int rc = Q_OK;
+    if (en->table.want & Q_WANT_ID) {
         rc = ops->read(en->device, en->id, s->id, n * sizeof(int), e);
         if (!rc) rc = ops->read(en->device, en->logprob, s->logprob, n * sizeof(float), e);
     }
+    if (!rc) rc = check_finite(en, e);
     if (!rc && en->table.want & Q_WANT_TOP) {
         rc = ops->read(en->device, en->top_id, s->top_id, n * Q_TOP * sizeof(int), e);
         if (!rc) rc = ops->read(en->device, en->top_value, s->top_value, n * Q_TOP * sizeof(float), e);

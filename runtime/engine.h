@@ -24,7 +24,8 @@ struct q_engine_opts {
     const char *model;                  /* a GGUF file, or: */
     const char *preset, *preset_type;   /* synthetic weights of a named shape; type "q8_0" */
     const struct q_config *config;      /* or of this shape (tests) */
-    int threads;                        /* <= 0: all CPUs allowed */
+    const char *device;                 /* "cpu", "cuda", "cuda:N", NULL or "auto": the card if there is one (device.h) */
+    int threads;                        /* of a CPU; <= 0: all CPUs allowed */
     int ctx;                            /* KV tokens a sequence may hold; 0: 4096 or ctx_hint if that is more, at most what the model was trained for */
     int ctx_hint;                       /* tokens that the caller expects to need */
     int max_seqs;                       /* 0: 1 */
@@ -50,6 +51,8 @@ int q_engine_ctx(const struct q_engine *en);
 int q_engine_max_rows(const struct q_engine *en);
 int q_engine_max_out(const struct q_engine *en);
 int q_engine_threads(const struct q_engine *en);
+/* The device, for people: "NVIDIA H200 (sm_90), driver 580.159, CUDA 13.0". */
+const char *q_engine_about(const struct q_engine *en);
 const struct q_card *q_engine_card(const struct q_engine *en);
 /* Id of the numerics in use: kernel set and mode, for logs and system_fingerprint. */
 const char *q_engine_numerics_id(const struct q_engine *en);

@@ -30,9 +30,9 @@ struct build {
 
 static void push(struct build *b, const char *op, const void *args, size_t bytes)
 {
-    q_kernel_fn fn;
-    if (!b->rc) b->rc = kset_find(b->p->kernels, op, b->shape, &fn, b->e);
-    if (!b->rc) b->rc = list_push(b->list, fn, op, args, bytes, b->e);
+    const struct q_kernel *kernel;
+    if (!b->rc) b->rc = kset_find(b->p->kernels, op, b->shape, &kernel, b->e);
+    if (!b->rc) b->rc = list_push(b->list, kernel, op, args, bytes, b->e);
     if (b->rc) return;
     struct q_launch *l = &b->list->launch[b->list->n - 1];
     kset_about(b->p->kernels, op, b->shape, &l->shape, &l->cost);
@@ -56,7 +56,7 @@ static void push_norm(struct build *b, unsigned out, const struct rows *y, const
 static void push_product(struct build *b, const struct q_tensor *t, const struct rows *x, float *y, int add)
 {
     const struct q_weight *w = weights_find(b->p->weights, t);
-    struct matmul_args args = {.n_rows = x->n, .w = w->data, .x = x->f32, .a = x->q8, .y = y, .y_stride = t->n};
+    struct matmul_args args = {.n_rows = x->n, .w = w->data, .x = x->f32, .a = x->q8, .y = y, .y_stride = t->n, .work = b->p->scratch->work};
     shape_matmul(b->shape, sizeof b->shape, t, w->act, w->layout->name, add);
     push(b, b->form == Q_FEW ? "matvec" : "matmul", &args, sizeof args);
 }
@@ -238,11 +238,30 @@ static int build_layers(struct q_forward *f, const struct q_parts *p, enum q_for
     return b.rc;
 }
 
+static void each_list(struct q_forward *f, void (*visit)(struct q_device *d, struct q_list *l))
+{
+    struct q_list *lists[] = {&f->embed, &f->layers[Q_FEW], &f->layers[Q_MANY], &f->head[Q_FEW], &f->head[Q_MANY], &f->top, &f->sample};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) visit(f->device, lists[i]);
+}
+
+static void keep_list(struct q_device *d, struct q_list *l)
+{
+    (void)d;
+    l->stable = 1;
+}
+
+static void drop_list(struct q_device *d, struct q_list *l)
+{
+    d->ops->forget(d, l);
+    list_free(l);
+}
+
 int forward_open(struct q_forward *f, const struct q_parts *p, int a, int b, struct q_err *e)
 {
     memset(f, 0, sizeof *f);
     f->a = a;
     f->b = b;
+    f->device = p->scratch->device;
     int rc = build(p, &f->embed, Q_MANY, push_embed, e);
     for (int form = Q_FEW; form <= Q_MANY && !rc; form++) {
         rc = build_layers(f, p, form, e);
@@ -251,13 +270,13 @@ int forward_open(struct q_forward *f, const struct q_parts *p, int a, int b, str
     if (!rc) rc = build(p, &f->top, Q_MANY, push_top, e);
     if (!rc) rc = build(p, &f->sample, Q_MANY, push_sample, e);
     if (rc) forward_close(f);
+    else each_list(f, keep_list);
     return rc;
 }
 
 void forward_close(struct q_forward *f)
 {
-    struct q_list *lists[] = {&f->embed, &f->layers[Q_FEW], &f->layers[Q_MANY], &f->head[Q_FEW], &f->head[Q_MANY], &f->top, &f->sample};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) list_free(lists[i]);
+    if (f->device) each_list(f, drop_list);
     free(f->end[Q_FEW]);
     free(f->end[Q_MANY]);
     memset(f, 0, sizeof *f);

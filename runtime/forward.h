@@ -31,6 +31,7 @@ enum q_form { Q_FEW, Q_MANY };
 
 struct q_forward {
     int a, b;                      /* layers */
+    struct q_device *device;
     struct q_list embed;           /* token ids to scratch.x, and the rope table */
     struct q_list layers[2];       /* by enum q_form */
     int *end[2];                   /* owned: [b - a] launches up to and with each layer */

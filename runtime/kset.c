@@ -1,10 +1,10 @@
 #define _GNU_SOURCE
+#include "device.h"
 #include "kset_child.h"
 #include "kset_ops.h"
 #include "kset_shapes.h"
 #include "layout.h"
 #include "store.h"
-#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +13,7 @@
 /* What answers one problem. A problem of op "layout" has a record and no function. */
 struct answer {
     struct record *record;   /* owned; NULL: missing */
-    void *library;           /* owned */
-    q_kernel_fn fn;
+    struct q_kernel kernel;  /* owned */
 };
 
 struct kset {
@@ -93,7 +92,7 @@ static const char *generator_of(const char *op)
 
 static struct store_key key_of(const struct kset *k, const struct q_problem *p)
 {
-    return (struct store_key){ p->op, p->shape, p->rows, p->ctx, q_numerics_name(k->o.numerics), k->o.card.key, generator_of(p->op) };
+    return (struct store_key){ p->op, p->shape, p->rows, p->ctx, q_numerics_name(k->o.numerics), k->o.device->card.key, generator_of(p->op) };
 }
 
 /* strict admits the canonical class alone, whatever a record says. */
@@ -102,30 +101,25 @@ static int admitted(const struct kset *k, const struct record *r)
     return k->o.numerics != Q_STRICT || !strcmp(r->numerics, "canonical");
 }
 
-static const struct record_object *shared_object(const struct record *r)
+static const struct record_object *object_for(const struct q_device *d, const struct record *r)
 {
     for (int i = 0; i < r->n_objects; i++)
-        if (!strcmp(r->objects[i].kind, "so")) return &r->objects[i];
+        if (!strcmp(r->objects[i].kind, d->ops->object_kind)) return &r->objects[i];
     return NULL;
 }
 
 static int load(struct kset *k, const struct record *r, struct answer *a, struct q_err *e)
 {
-    const struct record_object *o = shared_object(r);
+    struct q_device *d = k->o.device;
+    const struct record_object *o = object_for(d, r);
     char path[Q_PATH];
+    struct q_err why;
     if (!o) return q_fail(e, Q_EMISS, "%s: the record names no object", r->kernel);
     int bad = store_object(k->store, o->name, path, e);
     if (bad) return bad;
-    a->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!a->library) {
-        keep_note(k, dlerror());
-        return q_fail(e, Q_EMISS, "%s: the object does not load", r->kernel);
-    }
-    *(void **)&a->fn = dlsym(a->library, r->kernel);
-    if (a->fn) return Q_OK;
-    dlclose(a->library);
-    a->library = NULL;
-    return q_fail(e, Q_EMISS, "%s: the object has no such function", r->kernel);
+    if (!d->ops->load(d, path, r->kernel, &r->launch, &a->kernel, &why)) return Q_OK;
+    keep_note(k, why.text);
+    return q_fail(e, Q_EMISS, "%s: the object does not load", r->kernel);
 }
 
 /* The first record, down the layers, that is admitted and loads. `any` 0: only the first admitted counts, so that the child is
@@ -163,7 +157,7 @@ static void drop_answers(struct kset *k)
 {
     for (int i = 0; k->answers && i < k->problems.n; i++) {
         free(k->answers[i].record);
-        if (k->answers[i].library) dlclose(k->answers[i].library);
+        k->o.device->ops->unload(k->o.device, &k->answers[i].kernel);
     }
     free(k->answers);
     free(k->problems.p);
@@ -304,11 +298,11 @@ static const struct answer *answer_of(const struct kset *k, const char *op, cons
     return NULL;
 }
 
-int kset_find(const struct kset *k, const char *op, const char *shape, q_kernel_fn *fn, struct q_err *e)
+int kset_find(const struct kset *k, const char *op, const char *shape, const struct q_kernel **kernel, struct q_err *e)
 {
     const struct answer *a = answer_of(k, op, shape);
-    *fn = a ? a->fn : NULL;
-    return *fn ? Q_OK : q_fail(e, Q_EMISS, "the kernel set has no %s %s", op, shape);
+    *kernel = a && a->kernel.library ? &a->kernel : NULL;
+    return *kernel ? Q_OK : q_fail(e, Q_EMISS, "the kernel set has no %s %s", op, shape);
 }
 
 void kset_about(const struct kset *k, const char *op, const char *shape, const char **text, const struct record_cost **cost)

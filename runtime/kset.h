@@ -10,16 +10,14 @@
 #include "card.h"
 #include "err.h"
 
+struct q_device;
+struct q_kernel;
 struct q_model;
-struct team;
 
 enum q_numerics { Q_STRICT, Q_PINNED, Q_FREE, Q_REFERENCE };
 /* "strict" ...; -1 if unknown. */
 int q_numerics_parse(const char *name);
 const char *q_numerics_name(enum q_numerics n);
-
-/* Kernels take only this from outside: see kernel.h. */
-typedef void (*q_kernel_fn)(const void *args, struct team *team);
 
 struct q_problem {
     char op[24];
@@ -39,7 +37,7 @@ int kset_problems(const struct q_model *m, enum q_numerics numerics, const char 
                   struct q_problem_list *out, struct q_err *e);
 
 struct kset_opts {
-    struct q_card card;
+    struct q_device *device;               /* loads the objects; its card is the set's */
     enum q_numerics numerics;
     const char *kv_k, *kv_v;
     const char *tunes;                     /* --tunes DIR or NULL */
@@ -53,8 +51,8 @@ struct kset_opts {
 struct kset;
 int kset_open(struct kset **k, const struct q_model *m, const struct kset_opts *o, struct q_err *e);
 void kset_close(struct kset *k);
-/* The function for a problem; Q_EMISS names it if the set has none (a bug: kset_problems did not list it). */
-int kset_find(const struct kset *k, const char *op, const char *shape, q_kernel_fn *fn, struct q_err *e);
+/* The kernel for a problem, borrowed; Q_EMISS names it if the set has none (a bug: kset_problems did not list it). */
+int kset_find(const struct kset *k, const char *op, const char *shape, const struct q_kernel **kernel, struct q_err *e);
 /* For traces: the set's own text of the shape and what its record says that a call costs. NULLs if it has no such problem. */
 struct record_cost;
 void kset_about(const struct kset *k, const char *op, const char *shape, const char **text, const struct record_cost **cost);

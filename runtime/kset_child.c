@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "kset_child.h"
+#include "device.h"
 #include "files.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +31,7 @@ static void fill_args(char **argv, const struct kset_opts *o, const char *cache)
     add_option(argv, &n, "-m", o->model_arg);
     add_option(argv, &n, "--preset", o->preset_arg);
     if (o->preset_arg) add_option(argv, &n, "--type", o->preset_format);
-    add_option(argv, &n, "--card", o->card.key);
+    add_option(argv, &n, "--card", o->device->card.key);
     add_option(argv, &n, "--numerics", q_numerics_name(o->numerics));
     add_option(argv, &n, "--kv-k", o->kv_k);
     add_option(argv, &n, "--kv-v", o->kv_v);

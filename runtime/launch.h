@@ -1,4 +1,5 @@
-/* How a CUDA kernel is launched: what its candidate fixes (threads, shared memory) and how its grid follows the extent of a step.
+/* What a loaded kernel is, and how one is launched on a GPU: what its candidate fixes (threads, shared memory) and how its grid follows
+ * the extent of a step.
  *
  * An op's candidate is one kernel or a few run one after the other with the same arguments (phases: partial sums, then their merge).
  * Blocks along an axis = mul * ceil(rows / per_rows) * ceil(seqs / per_seqs) * ceil(ctx / per_ctx); a `per_` of 0 leaves its factor out.
@@ -29,6 +30,18 @@ struct q_phase {
 struct q_phases {
     int n;
     struct q_phase phase[Q_PHASES];
+};
+
+/* Kernels of a CPU take only this from outside: see kernel.h. */
+struct team;
+typedef void (*q_kernel_fn)(const void *args, struct team *team);
+
+/* A loaded kernel. */
+struct q_kernel {
+    void *library;         /* owned: what its object became on the device; NULL for a function of the program itself */
+    q_kernel_fn fn;        /* CPU */
+    void *function[Q_PHASES];   /* CUDA: a CUfunction a phase */
+    struct q_phases phases;
 };
 
 /* Blocks along one axis, at least 1. */

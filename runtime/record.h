@@ -8,6 +8,7 @@
 #define Q_RECORD_H
 
 #include "err.h"
+#include "launch.h"
 #include <stddef.h>
 
 enum { RECORD_FORMAT = 1, RECORD_OBJECTS = 4, RECORD_BYTES = 64 * 1024 };
@@ -47,6 +48,7 @@ struct record {
     char params[256];
     char kernel[160];      /* symbol; "" for a pure choice (op "layout") */
     char layout[24];       /* weight layout it reads, "" if none; for op "layout" the choice */
+    struct q_phases launch;   /* CUDA: how the kernel is launched; n = 0 on a CPU */
     char numerics[24];     /* class of its reductions: "canonical" or another name */
     char origin[12];       /* "default", "tuned" or "borrowed" */
     char source[65];       /* SHA-256 of the unit; "" for a pure choice */

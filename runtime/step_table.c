@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BIAS = 1024 };
+enum { MAX_BIAS = 1024, STEP_BYTES = (sizeof(struct step) + 63) / 64 * 64 };
 
 static size_t mask_words(const struct q_step_size *z) { return ((size_t)z->n_vocab + 31) / 32; }
 
@@ -24,6 +24,8 @@ static void carve_step(struct step *s, struct carve *c, const struct q_step_size
 {
     size_t rows = (size_t)z->max_rows, seqs = (size_t)z->max_seqs, outs = (size_t)z->max_out;
     memset(s, 0, sizeof *s);
+    take(c, STEP_BYTES);
+    s->out = take(c, outs * 4);
     s->page_stride = pages_for(z->ctx);
     s->token = take(c, rows * 4);
     s->pos = take(c, rows * 12);
@@ -34,7 +36,6 @@ static void carve_step(struct step *s, struct carve *c, const struct q_step_size
     s->pages = take(c, seqs * (size_t)s->page_stride * 4);
     s->seq_segment = take(c, (seqs + 1) * 4);
     s->segments = take(c, (seqs + (size_t)z->max_snaps) * sizeof *s->segments);
-    s->out = take(c, outs * 4);
     s->sampling = take(c, outs * sizeof *s->sampling);
     s->embd = take(c, rows * (size_t)z->n_embd * 4);
 }
@@ -46,7 +47,6 @@ size_t step_table_bytes(const struct q_step_size *z)
 {
     struct step s;
     struct carve c = {0};
-    take(&c, sizeof s);
     carve_step(&s, &c, z);
     return c.at + (size_t)z->max_out * sampling_bytes(z);
 }
@@ -61,12 +61,12 @@ int step_table_open(struct q_step_table *t, struct q_device *d, const struct q_s
     t->seqs = calloc((size_t)size->max_seqs, sizeof(struct q_seq *));
     t->out_row = calloc((size_t)size->max_out, sizeof *t->out_row);
     t->host_block = calloc(1, bytes);
-    if (!t->device_block || !t->host_block || !t->seqs || !t->out_row) {
+    t->image = calloc(1, bytes);
+    if (!t->device_block || !t->host_block || !t->image || !t->seqs || !t->out_row) {
         step_table_close(t);
         return q_fail(e, Q_EMEM, "no memory for the tables of a step of %d rows", size->max_rows);
     }
     struct carve c = {t->host_block, 0};
-    take(&c, sizeof(struct step));
     carve_step(&t->host, &c, size);
     t->step = t->device_block;
     return Q_OK;
@@ -77,15 +77,13 @@ void step_table_close(struct q_step_table *t)
     if (!t->device) return;
     t->device->ops->release(t->device, t->device_block);
     free(t->host_block);
+    free(t->image);
     free(t->seqs);
     free(t->out_row);
     memset(t, 0, sizeof *t);
 }
 
-const i32 *step_table_out(const struct q_step_table *t)
-{
-    return (const i32 *)((char *)t->device_block + ((const char *)t->host.out - (const char *)t->host_block));
-}
+const i32 *step_table_out(const struct q_step_table *t) { return (const i32 *)((char *)t->device_block + STEP_BYTES); }
 
 static int check_sampling(const struct q_step_table *t, const struct q_sampling *s, int row, struct q_err *e)
 {
@@ -202,6 +200,7 @@ static int put_seq(struct q_step_table *t, const struct q_step *s, int index, in
     for (int i = 0; i < n; i++) put_row(h, &s->rows[row + i], row + i, index, q->length + i, t->size.n_embd);
     rc = put_segments(t, s, q, row, n, keep, e);
     q->length += n;
+    if (q->length > t->ctx) t->ctx = q->length;
     return rc;
 }
 
@@ -249,30 +248,41 @@ static int put_outs(struct q_step_table *t, const struct q_step *s, struct q_err
     return rc;
 }
 
-/* Host arrays to the same offsets of the device block, then the struct with its pointers moved there. */
+/* Appends an array to the image that is sent, and moves its pointer to where it will lie on the device. */
+static void append(struct q_step_table *t, size_t *at, const void *array, size_t bytes)
+{
+    const void **pointer = (const void **)array;
+    memcpy(t->image + *at, *pointer, bytes);
+    *pointer = (const char *)t->device_block + *at;
+    *at += (bytes + 15) / 16 * 16;
+}
+
+/* The struct, `out` at its fixed place, then every array at its length of this step: one write, short for a short step. Rows of images
+ * follow in a write of their own. */
 static int write_device(struct q_step_table *t, struct q_err *e)
 {
     const struct step *h = &t->host;
     struct step d = *h;
-    ptrdiff_t shift = (char *)t->device_block - (char *)t->host_block;
-    size_t rows = (size_t)h->n_rows, seqs = (size_t)h->n_seqs, outs = (size_t)h->n_out;
-    int embd = 0;
-    for (int i = 0; i < h->n_rows; i++) embd |= h->token[i] < 0;
-    struct { const void **at; size_t bytes; } part[] = {
-        {(const void **)&d.token, rows * 4},        {(const void **)&d.pos, rows * 12},
-        {(const void **)&d.seq, rows * 4},          {(const void **)&d.kv, rows * 4},
-        {(const void **)&d.seq_row, seqs * 4},      {(const void **)&d.seq_rows, seqs * 4},
-        {(const void **)&d.pages, seqs * (size_t)h->page_stride * 4}, {(const void **)&d.seq_segment, (seqs + 1) * 4},
-        {(const void **)&d.segments, (size_t)h->n_segments * sizeof *h->segments}, {(const void **)&d.out, outs * 4},
-        {(const void **)&d.sampling, outs * sizeof *h->sampling},
-        {(const void **)&d.embd, embd ? rows * (size_t)t->size.n_embd * 4 : 0}};
-    int rc = Q_OK;
-    for (size_t i = 0; i < sizeof part / sizeof *part && !rc; i++) {
-        const void *from = *part[i].at;
-        *part[i].at = (const char *)from + shift;
-        rc = t->device->ops->write(t->device, (void *)*part[i].at, from, part[i].bytes, e);
-    }
-    return rc ? rc : t->device->ops->write(t->device, t->step, &d, sizeof d, e);
+    size_t rows = (size_t)h->n_rows, seqs = (size_t)h->n_seqs, at = STEP_BYTES + ((size_t)t->size.max_out * 4 + 15) / 16 * 16;
+    size_t embd_bytes = 0;
+    for (int i = 0; i < h->n_rows; i++)
+        if (h->token[i] < 0) embd_bytes = rows * (size_t)t->size.n_embd * 4;
+    d.out = step_table_out(t);
+    memcpy(t->image + STEP_BYTES, h->out, (size_t)h->n_out * 4);
+    append(t, &at, &d.token, rows * 4);
+    append(t, &at, &d.pos, rows * 12);
+    append(t, &at, &d.seq, rows * 4);
+    append(t, &at, &d.kv, rows * 4);
+    append(t, &at, &d.seq_row, seqs * 4);
+    append(t, &at, &d.seq_rows, seqs * 4);
+    append(t, &at, &d.pages, seqs * (size_t)h->page_stride * 4);
+    append(t, &at, &d.seq_segment, (seqs + 1) * 4);
+    append(t, &at, &d.segments, (size_t)h->n_segments * sizeof *h->segments);
+    append(t, &at, &d.sampling, (size_t)h->n_out * sizeof *h->sampling);
+    d.embd = (const f32 *)((char *)t->device_block + at);
+    memcpy(t->image, &d, sizeof d);
+    int rc = t->device->ops->write(t->device, t->device_block, t->image, at, e);
+    return rc || !embd_bytes ? rc : t->device->ops->write(t->device, (void *)d.embd, h->embd, embd_bytes, e);
 }
 
 int step_table_fill(struct q_step_table *t, const struct q_step *s, struct q_err *e)
@@ -281,7 +291,7 @@ int step_table_fill(struct q_step_table *t, const struct q_step *s, struct q_err
     int rc = Q_OK, keep = 0, row = 0;
     h->n_rows = s->n_rows;
     h->n_seqs = t->n_seqs;
-    h->n_segments = h->n_out = 0;
+    h->n_segments = h->n_out = t->ctx = 0;
     for (int i = 0, n; i < t->n_seqs && !rc; i++, row += n) {
         for (n = 1; row + n < s->n_rows && s->rows[row + n].seq == t->seqs[i];) n++;
         rc = put_seq(t, s, i, row, n, &keep, e);

@@ -18,8 +18,9 @@ struct q_step_table {
     struct step *step;             /* device */
     struct step host;              /* the same with host arrays: */
     void *device_block, *host_block;
+    char *image;                   /* owned: what is sent of a step, arrays behind one another */
     struct q_seq **seqs;           /* owned: [max_seqs] of the step being built */
-    int n_seqs;
+    int n_seqs, ctx;               /* of the step; ctx: KV tokens of its longest sequence, with its rows */
     int *out_row;                  /* owned: [max_out] wanted rows, host */
     unsigned want;                 /* all wants of the step, or-ed */
 };

@@ -19,12 +19,14 @@ static void pack_kernel(const void *args, struct team *team)
     if (row0 < row1) a->layout->pack(a->t->format, a->dst, a->t->data, a->t->n, a->t->k, row0, row1);
 }
 
+static const struct q_kernel packing = {.fn = pack_kernel};
+
 static int pack(struct q_weights *ws, const struct q_layout *layout, const struct q_tensor *t, void *dst, struct q_err *e)
 {
     struct q_list list = {0};
     struct pack_args args = {layout, t, dst};
-    int rc = list_push(&list, pack_kernel, "pack", &args, sizeof args, e);
-    if (!rc) rc = ws->device->ops->submit(ws->device, &list, NULL, e);
+    int rc = list_push(&list, &packing, "pack", &args, sizeof args, e);
+    if (!rc) rc = ws->device->ops->submit(ws->device, &list, &(struct q_extent){0}, NULL, e);
     if (!rc) rc = ws->device->ops->wait(ws->device, e);
     list_free(&list);
     return rc;
