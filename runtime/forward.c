@@ -209,7 +209,8 @@ static void push_head(struct build *b)
 static void push_top(struct build *b)
 {
     const struct q_scratch *s = b->p->scratch;
-    struct topk_args args = {.n_rows = &b->p->step->n_out, .logits = s->logits, .id = s->top_id, .value = s->top_value, .lse = s->lse};
+    struct topk_args args = {.n_rows = &b->p->step->n_out, .logits = s->logits, .id = s->top_id, .value = s->top_value, .lse = s->lse,
+                             .work = s->work};
     shape_topk(b->shape, sizeof b->shape, b->p->model->config.n_vocab);
     push(b, "topk", &args, sizeof args);
 }

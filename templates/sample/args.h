@@ -9,7 +9,9 @@ struct sample_args {
     f32 *logits;               /* [n_out][n]; may be overwritten */
     i32 *id;                   /* [n_out] */
     f32 *logprob;              /* [n_out] */
-    void *work;                /* sample_work() bytes, 64-byte aligned */
+    void *work;                /* sample_work() or sample_work_cuda() bytes, 64-byte aligned */
 };
 static inline i64 sample_work(i64 n, i64 parts) { return (n * 8 + 4096) * parts; }
+/* rows: most rows. Of each the adjusted logits, 1024 bins and what at most 256 parts found. */
+static inline i64 sample_work_cuda(i64 n, i64 rows) { return rows * ((n + 15) / 16 * 64 + 1024 * 8 + 256 * 64); }
 #endif

@@ -180,6 +180,7 @@ static int make(struct ref_case *c, void *args, const struct q_shape *s, const s
 {
     struct sample_args *a = args;
     long n = shape_int(s, "n", 0), rows = size->rows;
+    i64 cpu = sample_work(n, size->parts), cuda = sample_work_cuda(n, rows);
     struct step *step = ref_buf(c, "step", REF_IN, REF_BYTES, sizeof *step, 0);
     struct sampling *p = ref_buf(c, "sampling", REF_IN, REF_BYTES, rows * sizeof *p, 0);
     memset(step, 0, sizeof *step);
@@ -188,7 +189,7 @@ static int make(struct ref_case *c, void *args, const struct q_shape *s, const s
     a->logits = ref_buf(c, "logits", REF_WORK, REF_F32, rows * n, 0);
     a->id = ref_buf(c, "id", REF_OUT, REF_I32, rows, 0);
     a->logprob = ref_buf(c, "logprob", REF_OUT, REF_F32, rows, 2e-6);
-    a->work = ref_buf(c, "work", REF_WORK, REF_BYTES, sample_work(n, size->parts), 0);
+    a->work = ref_buf(c, "work", REF_WORK, REF_BYTES, cpu > cuda ? cpu : cuda, 0);
     for (long r = 0; r < rows; r++) {
         const struct kind *k = &kinds[r % (sizeof kinds / sizeof *kinds)];
         p[r] = (struct sampling){ .temp = k->temp, .top_p = k->top_p, .min_p = k->min_p, .top_k = k->top_k, .repeat = 1.3f,

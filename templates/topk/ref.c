@@ -31,6 +31,7 @@ static int topk_make(struct ref_case *c, void *args, const struct q_shape *s, co
     a->id = ref_buf(c, "id", REF_OUT, REF_I32, size->rows * k, 0);
     a->value = ref_buf(c, "value", REF_OUT, REF_F32, size->rows * k, 0);
     a->lse = ref_buf(c, "lse", REF_OUT, REF_F32, size->rows, 1.5e-7);
+    a->work = ref_buf(c, "work", REF_WORK, REF_BYTES, topk_work(size->rows), 0);
     return 0;
 }
 
