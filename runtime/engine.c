@@ -78,8 +78,9 @@ static int open_model(struct q_engine *en, struct q_err *e)
 {
     const struct q_engine_opts *o = &en->o;
     const char *type = o->preset_type ? o->preset_type : "q8_0";
-    int rc = o->config ? model_open_config(&en->model, o->config, type, e)
-             : o->preset ? model_open_preset(&en->model, o->preset, type, e)
+    enum q_made made = en->device->host_memory ? Q_MADE_HERE : Q_MADE_LATER;
+    int rc = o->config ? model_open_config(&en->model, o->config, type, made, e)
+             : o->preset ? model_open_preset(&en->model, o->preset, type, made, e)
              : o->model ? model_open(&en->model, o->model, e)
                         : q_fail(e, Q_EINPUT, "no model is named: expected a GGUF file or a preset");
     if (!rc && en->model->file) rc = tok_open_gguf(&en->tokenizer, en->model->file, e);
@@ -106,7 +107,8 @@ static struct q_plan plan(const struct q_engine *en, int ctx)
 {
     const struct q_engine_opts *o = &en->o;
     struct q_plan_options po = {.weight_bytes = en->model->weight_bytes, .ctx = ctx, .n_seqs = o->max_seqs, .n_snaps = o->max_snaps,
-                                .max_rows = o->max_rows, .max_out = o->max_out, .parts = en->device->parts, .kv_k = o->kv_k, .kv_v = o->kv_v};
+                                .max_rows = o->max_rows, .max_out = o->max_out, .parts = en->device->parts, .kv_k = o->kv_k, .kv_v = o->kv_v,
+                                .gpu = !en->device->host_memory};
     struct q_plan p;
     plan_make(&p, &en->model->config, &po);
     return p;
@@ -125,11 +127,13 @@ static int check_plan(struct q_engine *en, struct q_err *e)
 {
     struct q_plan p = plan(en, en->o.ctx);
     size_t available = en->device->ops->available(en->device);
-    char text[256];
-    snprintf(text, sizeof text, "weights %.1f MiB, KV %.1f MiB (%d x %d tokens, %s/%s), states %.1f MiB (%d slot%s), scratch %.1f MiB",
+    char text[320], kernels[64] = "";
+    if (p.lines[Q_PLAN_KERNELS].bytes) snprintf(kernels, sizeof kernels, ", kernels, graphs and staging %.1f MiB", mib(p.lines[Q_PLAN_KERNELS].bytes));
+    snprintf(text, sizeof text, "weights %.1f MiB, KV %.1f MiB (%d x %d tokens, %s/%s), states %.1f MiB (%d slot%s), scratch %.1f MiB%s",
              mib(p.lines[Q_PLAN_WEIGHTS].bytes), mib(p.lines[Q_PLAN_KV].bytes), en->o.max_seqs, en->o.ctx, en->o.kv_k, en->o.kv_v,
-             mib(p.lines[Q_PLAN_STATES].bytes), (int)p.n_slots, p.n_slots == 1 ? "" : "s", mib(p.lines[Q_PLAN_SCRATCH].bytes));
+             mib(p.lines[Q_PLAN_STATES].bytes), (int)p.n_slots, p.n_slots == 1 ? "" : "s", mib(p.lines[Q_PLAN_SCRATCH].bytes), kernels);
     say(en, "memory: %s", text);
+    if (!en->device->host_memory) say(en, "memory: %.1f MiB in all, %.1f MiB are free", mib(p.total), mib(available));
     if (p.total <= available) return Q_OK;
     int fits = ctx_that_fits(en, available);
     if (!fits) return q_fail(e, Q_ELIMIT, "%s does not fit: %.0f MiB are needed (%s) and %.0f MiB are free", en->model->path, mib(p.total), text, mib(available));
@@ -137,10 +141,18 @@ static int check_plan(struct q_engine *en, struct q_err *e)
                   text, mib(available), fits);
 }
 
-static void tell_threads(const struct q_engine *en)
+static void tell_device(const struct q_engine *en)
 {
+    if (!en->device->host_memory) say(en, "device: %s", en->device->about);
+    if (!en->device->host_memory) return;
     int cpus = card_allowed_cpus();
     if (en->o.threads > cpus) say(en, "%d threads on %d processor%s that this program may use: they take turns", en->o.threads, cpus, cpus == 1 ? "" : "s");
+}
+
+static int open_weights(struct q_engine *en, struct q_err *e)
+{
+    struct q_weights_opts o = {.model = en->model, .kernels = en->kernels, .numerics = en->o.numerics, .say = en->o.say, .say_arg = en->o.say_arg};
+    return weights_open(&en->weights, en->device, &o, e);
 }
 
 /* Everything but weights and kernels. */
@@ -148,7 +160,7 @@ static int open_memory(struct q_engine *en, struct q_err *e)
 {
     const struct q_engine_opts *o = &en->o;
     const struct q_config *c = &en->model->config;
-    struct q_scratch_size ss = {o->max_rows, o->max_out, o->ctx, en->device->parts, Q_TOP};
+    struct q_scratch_size ss = {o->max_rows, o->max_out, o->ctx, en->device->parts, Q_TOP, !en->device->host_memory};
     struct q_step_size ts = {o->max_rows, o->max_out, o->max_seqs, o->max_snaps, o->ctx, c->n_embd, c->n_vocab};
     struct q_plan p = plan(en, o->ctx);
     int rc = kv_open(&en->kv, en->device, c, (int)p.n_pages, o->kv_k, o->kv_v, e);
@@ -186,13 +198,13 @@ int q_engine_open(struct q_engine **out, const struct q_engine_opts *o, struct q
     struct q_engine *en = calloc(1, sizeof *en);
     if (!en) return q_fail(e, Q_EMEM, "no memory for an engine");
     en->o = *o;
-    int rc = open_model(en, e);
+    int rc = device_open(&en->device, o->device, o->threads, e);
+    if (!rc) rc = open_model(en, e);
     if (!rc) rc = fill_defaults(en, e);
-    if (!rc) rc = device_open(&en->device, o->device, o->threads, e);
-    if (!rc) tell_threads(en);
+    if (!rc) tell_device(en);
     if (!rc) rc = check_plan(en, e);
     if (!rc) rc = open_kernels(en, e);
-    if (!rc) rc = weights_open(&en->weights, en->device, en->model, en->kernels, en->o.numerics, e);
+    if (!rc) rc = open_weights(en, e);
     if (!rc) rc = open_memory(en, e);
     if (!rc) rc = open_results(en, e);
     if (!rc) rc = open_forward(en, e);

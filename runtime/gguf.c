@@ -1,6 +1,7 @@
 /* The GGUF reader's public face: opening and closing a set, and finding keys and tensors by name.
  * Names are sorted once, which makes look-up fast and duplicates neighbours; nothing here is quadratic. */
 #include "gguf_impl.h"
+#include <fcntl.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -239,6 +240,20 @@ void gguf_drop_pages(const struct gguf *g, const void *p, size_t n)
     from = (from + page - 1) / page * page;
     to = to / page * page;
     if (from < to) madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
+void gguf_drop_cache(const struct gguf *g, const void *p, size_t n)
+{
+    const unsigned char *from = p;
+    gguf_drop_pages(g, p, n);
+    for (int i = 0; i < g->n_shards; i++) {
+        const struct gguf_shard *s = &g->shard[i];
+        if (!s->mapped || from < s->map || from >= s->map + s->size) continue;
+        int fd = open(s->path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0) return;      /* only a favour to others */
+        posix_fadvise(fd, from - s->map, (off_t)n, POSIX_FADV_DONTNEED);
+        close(fd);
+    }
 }
 
 int gguf_n_keys(const struct gguf *g) { return g->shard[0].n_kv; }

@@ -69,6 +69,8 @@ size_t gguf_header_bytes(const struct gguf *g);           /* of all shards: all 
 void gguf_header_hash(const struct gguf *g, unsigned char out[32]);
 /* Tells the system that the pages wholly inside [p, p+n) of the map are not needed now; they are read again if touched. */
 void gguf_drop_pages(const struct gguf *g, const void *p, size_t n);
+/* The same, and the system is asked to forget them: of data that lives elsewhere from now on (a card). */
+void gguf_drop_cache(const struct gguf *g, const void *p, size_t n);
 
 /* Keys: those of the first shard, in file order. (Keys that later shards repeat were held against the first's.) */
 int gguf_n_keys(const struct gguf *g);

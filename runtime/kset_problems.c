@@ -1,11 +1,14 @@
 /* kset_problems: the list of (op, shape) problems that forward.c will ask for. Shapes are printed by kset_shapes.c. */
 #include "kset_shapes.h"
+#include "model_parts.h"
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* A list under construction. After an error everything is skipped and `rc` keeps the first. */
 struct build {
     const struct q_model *m;
+    const struct q_card *card;
     enum q_numerics numerics;
     const char *kv_k, *kv_v;
     q_layout_of layout_of;
@@ -166,6 +169,26 @@ static void add_delta_net(struct build *b)
     add(b, "gated_norm");
 }
 
+/* A card has its weights brought: repacked from a file, or made there for a preset. */
+static void add_bring(struct build *b, const struct q_tensor *w)
+{
+    if (!w->format) return;
+    const char *layout = w->n > 1 && w->format->type != Q_TYPE_F32 ? layout_of(b, w) : "rows";
+    if (!b->m->file) {
+        shape_synth(b->shape, sizeof b->shape, w, layout);
+        add(b, "synth");
+    } else if (strcmp(layout, "rows")) {
+        shape_repack(b->shape, sizeof b->shape, w, layout);
+        add(b, "repack");
+    }
+}
+
+static int bring_part(void *user, const struct q_part *p, int layer, struct q_tensor *t)
+{
+    add_bring(user, t);
+    return 0;
+}
+
 static void add_ends(struct build *b)
 {
     shape_embed(b->shape, sizeof b->shape, &b->m->embd, layout_of(b, &b->m->embd));
@@ -176,11 +199,11 @@ static void add_ends(struct build *b)
     add(b, "sample");
 }
 
-int kset_problems(const struct q_model *m, enum q_numerics numerics, const char *kv_k, const char *kv_v, q_layout_of layout, void *arg,
+int kset_problems(const struct q_model *m, const struct q_card *card, enum q_numerics numerics, const char *kv_k, const char *kv_v, q_layout_of layout, void *arg,
                   struct q_problem_list *out, struct q_err *e)
 {
     if (numerics == Q_REFERENCE) kv_k = kv_v = "f32";
-    struct build b = { .m = m, .numerics = numerics, .kv_k = kv_k, .kv_v = kv_v, .layout_of = layout, .arg = arg, .out = out, .e = e };
+    struct build b = { .m = m, .card = card, .numerics = numerics, .kv_k = kv_k, .kv_v = kv_v, .layout_of = layout, .arg = arg, .out = out, .e = e };
     memset(out, 0, sizeof *out);
     add_layout(&b, &m->embd);
     each_matrix(&b, layout_matrix);
@@ -189,6 +212,7 @@ int kset_problems(const struct q_model *m, enum q_numerics numerics, const char 
     each_matrix(&b, add_product);
     add_attention(&b);
     add_delta_net(&b);
+    if (card->kind == Q_CARD_CUDA) q_each_part((struct q_model *)(uintptr_t)m, bring_part, &b);
     free(b.chosen);
     if (b.rc) {
         free(out->p);

@@ -1,4 +1,5 @@
 #include "kset_shapes.h"
+#include "model_parts.h"
 #include <stdio.h>
 
 static unsigned out_of(enum q_act act) { return act == Q_ACT_Q8 ? Q_OUT_Q8 : Q_OUT_F32; }
@@ -32,6 +33,17 @@ unsigned kset_out_swiglu(const struct q_layer *l, enum q_numerics numerics) { re
 unsigned kset_out_head(const struct q_model *m, enum q_numerics numerics) { return Q_OUT_F32 | out_of(kset_act(&m->head, numerics)); }
 
 void shape_layout(char *dst, size_t cap, const char *type, long n, long k) { snprintf(dst, cap, "type=%s,n=%ld,k=%ld", type, n, k); }
+
+void shape_repack(char *dst, size_t cap, const struct q_tensor *w, const char *layout)
+{
+    snprintf(dst, cap, "type=%s,layout=%s,n=%ld,k=%ld", w->format->name, layout, (long)w->n, (long)w->k);
+}
+
+void shape_synth(char *dst, size_t cap, const struct q_tensor *w, const char *layout)
+{
+    int vector = q_role_of(w) != ROLE_MATRIX;
+    snprintf(dst, cap, "type=%s,layout=%s,n=%ld,k=%ld,kind=%s", w->format->name, layout, (long)w->n, (long)w->k, vector ? "vector" : "matrix");
+}
 
 void shape_embed(char *dst, size_t cap, const struct q_tensor *embd, const char *layout)
 {

@@ -26,6 +26,9 @@ unsigned kset_out_head(const struct q_model *m, enum q_numerics numerics);
 
 /* dst holds `cap` bytes, Q_SHAPE_TEXT are enough. */
 void shape_layout(char *dst, size_t cap, const char *type, long n, long k);
+/* layout: the one that file rows are brought to. */
+void shape_repack(char *dst, size_t cap, const struct q_tensor *w, const char *layout);
+void shape_synth(char *dst, size_t cap, const struct q_tensor *w, const char *layout);
 void shape_embed(char *dst, size_t cap, const struct q_tensor *embd, const char *layout);          /* embd: [vocab][n_embd] */
 void shape_rmsnorm(char *dst, size_t cap, long n, unsigned out);
 /* matvec and matmul. add: the product is added to y (wo, ssm_out, ffn_down). */

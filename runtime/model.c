@@ -84,7 +84,7 @@ static void hash_shape(struct q_model *m, const char *format)
     crypto_hash_sha256_final(&st, m->id);
 }
 
-int model_open_config(struct q_model **out, const struct q_config *c, const char *format, struct q_err *e)
+int model_open_config(struct q_model **out, const struct q_config *c, const char *format, enum q_made made, struct q_err *e)
 {
     const struct q_format *f = q_format_by_name(format);
     const char *where = c->name[0] ? c->name : "(shape)";
@@ -96,18 +96,18 @@ int model_open_config(struct q_model **out, const struct q_config *c, const char
     if (!m) return q_fail(e, Q_EMEM, "%s: out of memory", where);
     memcpy(&m->config, c, sizeof *c);
     rc = make_layers(m, e);
-    if (!rc) rc = model_synthesise(m, f, e);
+    if (!rc) rc = model_synthesise(m, f, made == Q_MADE_HERE, e);
     if (!rc && !(m->notices = calloc(1, 1))) rc = q_fail(e, Q_EMEM, "%s: out of memory", where);
     if (!rc) hash_shape(m, format);
     return finish(out, m, rc);
 }
 
-int model_open_preset(struct q_model **out, const char *preset, const char *format, struct q_err *e)
+int model_open_preset(struct q_model **out, const char *preset, const char *format, enum q_made made, struct q_err *e)
 {
     struct q_config c;
     *out = NULL;
     int rc = config_from_preset(&c, preset, e);
-    return rc ? rc : model_open_config(out, &c, format, e);
+    return rc ? rc : model_open_config(out, &c, format, made, e);
 }
 
 void model_release(struct q_model *m, const struct q_tensor *t)

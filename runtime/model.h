@@ -56,10 +56,12 @@ struct q_model {
 
 /* Opens FILE (any shard of a split set). */
 int model_open(struct q_model **m, const char *path, struct q_err *e);
+/* Whether made-up weights are made in host memory, or left to the device: then tensors have all but data. */
+enum q_made { Q_MADE_HERE, Q_MADE_LATER };
 /* Synthetic weights of type `format` for a preset: values depend on the tensor's name alone, so runs compare. */
-int model_open_preset(struct q_model **m, const char *preset, const char *format, struct q_err *e);
+int model_open_preset(struct q_model **m, const char *preset, const char *format, enum q_made made, struct q_err *e);
 /* The same for a shape in hand (tests). Copies *c. */
-int model_open_config(struct q_model **m, const struct q_config *c, const char *format, struct q_err *e);
+int model_open_config(struct q_model **m, const struct q_config *c, const char *format, enum q_made made, struct q_err *e);
 void model_close(struct q_model *m);
 /* Reads every matrix for infinite or NaN values and scales (slow: touches the whole file). model_open has done so for
  * the small F32 tensors. The error names tensor, row and element. */

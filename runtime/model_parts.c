@@ -1,6 +1,7 @@
 /* The table of tensors, and the sizes it refers to. Source of names and dimensions: GGUF files of architecture qwen35. */
 #include "model_parts.h"
 #include <stdio.h>
+#include <string.h>
 
 #define L(field) offsetof(struct q_layer, field)
 #define M(field) offsetof(struct q_model, field)
@@ -67,6 +68,19 @@ void q_part_name(char *name, int layer, const char *part)
         snprintf(name, 64, "%s", part);
     else
         snprintf(name, 64, "blk.%d.%s", layer, part);
+}
+
+static int is_part(const char *name, const struct q_part *p) { return !strcmp(name, p->name) || (p->alias && !strcmp(name, p->alias)); }
+
+enum q_role q_role_of(const struct q_tensor *t)
+{
+    const char *name = t->name;
+    if (!strncmp(name, "blk.", 4)) name += 4 + strspn(name + 4, "0123456789") + 1;
+    for (int i = 0; i < q_n_layer_parts; i++)
+        if (is_part(name, q_layer_parts + i)) return q_layer_parts[i].role;
+    for (int i = 0; i < q_n_model_parts; i++)
+        if (is_part(name, q_model_parts + i)) return q_model_parts[i].role;
+    return ROLE_MATRIX;
 }
 
 const struct q_format *q_part_format(const struct q_config *c, const struct q_part *p, const struct q_format *format)

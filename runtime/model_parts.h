@@ -37,6 +37,8 @@ int64_t q_dim_of(const struct q_config *c, enum q_dim d);
 int q_part_in_model(const struct q_config *c, const struct q_part *p);
 /* "blk.3.attn_q.weight" into name[64]; layer < 0: the part's own name. */
 void q_part_name(char *name, int layer, const char *part);
+/* The part that a made-up or bound tensor plays, by its name. */
+enum q_role q_role_of(const struct q_tensor *t);
 /* What a matrix part gets when weights are made: `format`, or F16 where its block does not divide the row. F32 for others. */
 const struct q_format *q_part_format(const struct q_config *c, const struct q_part *p, const struct q_format *format);
 
@@ -45,9 +47,17 @@ size_t q_config_weight_bytes(const struct q_config *c, const struct q_format *fo
 
 /* model_bind.c: finds and checks every tensor of m->config in m->file. m->layers is allocated. */
 int model_bind(struct q_model *m, struct q_notes *notes, struct q_err *e);
-/* model_synth.c: makes every tensor of m->config. */
-int model_synthesise(struct q_model *m, const struct q_format *format, struct q_err *e);
+/* model_synth.c: makes every tensor of m->config; fill 0: names, formats and sizes alone. */
+int model_synthesise(struct q_model *m, const struct q_format *format, int fill, struct q_err *e);
 void model_free_synthetic(struct q_model *m);
+/* How a tensor's made-up values come about; for who makes them elsewhere. A matrix: hashed bytes times a scale a block; a vector: uniform. */
+struct q_recipe {
+    int vector;
+    uint64_t seed;           /* of the tensor's name */
+    float std;               /* matrix: deviation of its values */
+    double from, to;         /* vector */
+};
+void model_synth_recipe(const struct q_tensor *t, struct q_recipe *r);
 /* model.c: as model_open for a `gguf` in hand, which the model takes over (closes it on failure too). */
 int model_from_gguf(struct q_model **m, struct gguf *g, struct q_err *e);
 

@@ -69,41 +69,45 @@ static void fill_plain(unsigned char *dst, const struct q_format *f, uint64_t se
     }
 }
 
-static void fill_matrix(const struct q_tensor *t)
+static void fill_matrix(const struct q_tensor *t, const struct q_recipe *r)
 {
-    uint64_t seed = seed_of(t->name);
-    float std = 1.0f / sqrtf((float)t->k);
     if (t->format->type == Q_TYPE_Q8_0)
-        fill_q8_0((unsigned char *)(uintptr_t)t->data, seed, t->n * t->k / BLOCK, std);
+        fill_q8_0((unsigned char *)(uintptr_t)t->data, r->seed, t->n * t->k / BLOCK, r->std);
     else
-        fill_plain((unsigned char *)(uintptr_t)t->data, t->format, seed, t->n * t->k, std);
+        fill_plain((unsigned char *)(uintptr_t)t->data, t->format, r->seed, t->n * t->k, r->std);
+}
+
+static void fill_vector(const struct q_tensor *t, const struct q_recipe *r)
+{
+    float *v = (float *)(uintptr_t)t->data;
+    for (int64_t i = 0; i < t->n * t->k; i++) v[i] = (float)(r->from + (r->to - r->from) * unit(mix(r->seed, (uint64_t)i)));
 }
 
 /* Norms 0.9 .. 1.1; conv taps of deviation 0.5; a = -(1 .. 16), dt = -7 .. -2: decays between 0.2 and 0.999 a token. */
-static void fill_vector(const struct q_tensor *t, int role)
+void model_synth_recipe(const struct q_tensor *t, struct q_recipe *r)
 {
     static const struct { double from, to; } range[] = {
         [ROLE_NORM] = { 0.9, 1.1 }, [ROLE_CONV] = { -0.866, 0.866 }, [ROLE_DT] = { -7, -2 }, [ROLE_A] = { -16, -1 },
     };
-    uint64_t seed = seed_of(t->name);
-    float *v = (float *)(uintptr_t)t->data;
-    for (int64_t i = 0; i < t->n * t->k; i++)
-        v[i] = (float)(range[role].from + (range[role].to - range[role].from) * unit(mix(seed, (uint64_t)i)));
+    enum q_role role = q_role_of(t);
+    *r = (struct q_recipe){ .vector = role != ROLE_MATRIX, .seed = seed_of(t->name) };
+    if (r->vector) {
+        r->from = range[role].from;
+        r->to = range[role].to;
+    } else {
+        r->std = 1.0f / sqrtf((float)t->k);
+    }
 }
 
 /* --- laying out --- */
-
-struct job {
-    const struct q_tensor *t;
-    int role;
-};
 
 struct synth {
     struct q_model *m;
     const struct q_format *format;
     size_t size;
-    unsigned char *memory;   /* NULL while sizes are counted */
-    struct job *jobs;
+    int laid_out;            /* 0 while sizes are counted */
+    unsigned char *memory;   /* NULL then, and where weights are not made here */
+    const struct q_tensor **jobs;    /* owned */
     int n_jobs;
     atomic_int next;
 };
@@ -123,10 +127,10 @@ static int lay_out(void *user, const struct q_part *p, int layer, struct q_tenso
     t->n = q_dim_of(c, p->n);
     t->k = q_dim_of(c, p->k);
     t->bytes = (size_t)(t->n * q_row_bytes(t->format, t->k));
+    if (s->laid_out) s->m->weight_bytes += t->bytes;
     if (s->memory) {
         t->data = s->memory + s->size;
-        s->m->weight_bytes += t->bytes;
-        s->jobs[s->n_jobs] = (struct job){ t, p->role };
+        s->jobs[s->n_jobs] = t;
     }
     s->n_jobs++;
     s->size += (t->bytes + ALIGN - 1) / ALIGN * ALIGN;
@@ -137,10 +141,10 @@ static void *fill_some(void *user)
 {
     struct synth *s = user;
     for (int i; (i = atomic_fetch_add(&s->next, 1)) < s->n_jobs;) {
-        if (s->jobs[i].role == ROLE_MATRIX)
-            fill_matrix(s->jobs[i].t);
-        else
-            fill_vector(s->jobs[i].t, s->jobs[i].role);
+        struct q_recipe r;
+        model_synth_recipe(s->jobs[i], &r);
+        if (r.vector) fill_vector(s->jobs[i], &r);
+        else fill_matrix(s->jobs[i], &r);
     }
     return NULL;
 }
@@ -173,19 +177,20 @@ static int take_memory(struct synth *s, struct q_err *e)
     return Q_OK;
 }
 
-int model_synthesise(struct q_model *m, const struct q_format *format, struct q_err *e)
+int model_synthesise(struct q_model *m, const struct q_format *format, int fill, struct q_err *e)
 {
     struct synth s = { .m = m, .format = format };
     q_each_part(m, lay_out, &s);
-    int rc = take_memory(&s, e);
+    int rc = fill ? take_memory(&s, e) : Q_OK;
     if (!rc) {
         s.size = 0;
         s.n_jobs = 0;
+        s.laid_out = 1;
         q_each_part(m, lay_out, &s);
-        fill_all(&s);
+        if (fill) fill_all(&s);
         if (m->config.tied) m->head = m->embd;
     }
-    free(s.jobs);
+    free((void *)s.jobs);
     return rc;
 }
 

@@ -4,6 +4,7 @@
 #include "kv.h"
 #include "scratch.h"
 #include "step_table.h"
+#include "weights.h"
 #include <string.h>
 
 static size_t to_bytes(double v) { return v < 0x1p63 ? (size_t)v : SIZE_MAX; }
@@ -14,9 +15,12 @@ struct q_plan_options plan_defaults(size_t weight_bytes, int ctx, int parts)
                                     .parts = parts, .kv_k = "f16", .kv_v = "f16" };
 }
 
+/* On a card, what its driver takes for a set's modules and graphs (read off an H200: about 60 MiB), and the stage that weights go through. */
+enum { GPU_KERNELS = 64 << 20 };
+
 static size_t step_bytes(const struct q_config *c, const struct q_plan_options *o)
 {
-    struct q_scratch_size scratch = { o->max_rows, o->max_out, o->ctx, o->parts, Q_TOP };
+    struct q_scratch_size scratch = { o->max_rows, o->max_out, o->ctx, o->parts, Q_TOP, o->gpu };
     struct q_step_size table = { o->max_rows, o->max_out, o->n_seqs, o->n_snaps, o->ctx, c->n_embd, c->n_vocab };
     return scratch_bytes(c, &scratch) + step_table_bytes(&table);
 }
@@ -40,6 +44,7 @@ void plan_make(struct q_plan *p, const struct q_config *c, const struct q_plan_o
     set(p, Q_PLAN_KV, "KV pages", (double)p->page_bytes * (double)p->n_pages);
     set(p, Q_PLAN_STATES, "states", (double)p->slot_bytes * (double)p->n_slots);
     set(p, Q_PLAN_SCRATCH, "scratch", (double)step_bytes(c, o));
+    set(p, Q_PLAN_KERNELS, "kernels and graphs", o->gpu ? (double)GPU_KERNELS + WEIGHTS_STAGE : 0);
     for (int i = 0; i < Q_PLAN_ITEMS; i++) total += (double)p->lines[i].bytes;
     p->total = to_bytes(total);
 }

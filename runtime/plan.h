@@ -16,9 +16,10 @@ struct q_plan_options {
     int max_out;               /* rows whose logits are wanted */
     int parts;                 /* members of the team: threads on a CPU */
     const char *kv_k, *kv_v;   /* "f16" or "f32" */
+    int gpu;                   /* a card with memory of its own */
 };
 
-enum q_plan_item { Q_PLAN_WEIGHTS, Q_PLAN_KV, Q_PLAN_STATES, Q_PLAN_SCRATCH, Q_PLAN_ITEMS };
+enum q_plan_item { Q_PLAN_WEIGHTS, Q_PLAN_KV, Q_PLAN_STATES, Q_PLAN_SCRATCH, Q_PLAN_KERNELS, Q_PLAN_ITEMS };
 
 struct q_plan {
     struct q_plan_line {

@@ -1,7 +1,9 @@
 #include "scratch.h"
 #include "templates/attn_prefill/args.h"
 #include "templates/gdn_step/args.h"
+#include "templates/matmul/args.h"
 #include "templates/sample/args.h"
+#include "templates/topk/args.h"
 #include <math.h>
 #include <string.h>
 
@@ -31,8 +33,12 @@ static int max_of(int a, int b) { return a > b ? a : b; }
 static size_t work_bytes(const struct q_config *c, const struct q_scratch_size *s)
 {
     i64 attn = attn_work(s->max_rows, c->n_head, c->head_dim, s->ctx, s->parts), gdn = gdn_work(c->state_dim, s->parts);
-    i64 sample = sample_work(c->n_vocab, s->parts), most = attn > gdn ? attn : gdn;
-    return (size_t)(most > sample ? most : sample);
+    i64 product = s->gpu ? matmul_work(s->max_rows) : 0, topk = s->gpu ? topk_work(s->max_out) : 0;
+    i64 sample = s->gpu ? sample_work_cuda(c->n_vocab, s->max_out) : sample_work(c->n_vocab, s->parts);
+    i64 most = attn > gdn ? attn : gdn;
+    most = most > sample ? most : sample;
+    most = most > topk ? most : topk;
+    return (size_t)(most > product ? most : product);
 }
 
 static void carve_all(struct q_scratch *s, struct carve *c, const struct q_config *cf, const struct q_scratch_size *z)

@@ -35,6 +35,7 @@ struct q_scratch {
 
 struct q_scratch_size {
     int max_rows, max_out, ctx, parts, top;
+    int gpu;                 /* work has room for what only GPU kernels ask for */
 };
 
 /* Bytes that scratch_open will take. */

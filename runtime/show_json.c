@@ -104,7 +104,7 @@ static void add_plans(cJSON *root, const struct show_facts *f)
         const struct q_plan *p = f->plans + i;
         cJSON *o = cJSON_CreateObject();
         NUM(o, "context", f->ctx[i]);
-        for (int k = 0; k < Q_PLAN_ITEMS; k++) NUM(o, p->lines[k].what, p->lines[k].bytes);
+        for (int k = 0; k < Q_PLAN_KERNELS; k++) NUM(o, p->lines[k].what, p->lines[k].bytes);
         NUM(o, "total", p->total);
         cJSON_AddItemToArray(list, o);
     }

@@ -104,13 +104,13 @@ static void print_plans(const struct show_facts *f, FILE *out)
 {
     fprintf(out, "memory        one sequence, fp16 KV, steps of up to 512 rows\n");
     fprintf(out, "  %9s", "context");
-    for (int k = 0; k < Q_PLAN_ITEMS; k++) fprintf(out, "  %9s", f->plans[0].lines[k].what);
+    for (int k = 0; k < Q_PLAN_KERNELS; k++) fprintf(out, "  %9s", f->plans[0].lines[k].what);
     fprintf(out, "  %9s\n", "total");
     for (int i = 0; i < f->n_plans; i++) {
         char ctx[24];
         snprintf(ctx, sizeof ctx, f->ctx[i] % 1024 ? "%lld" : "%lldK", (long long)(f->ctx[i] % 1024 ? f->ctx[i] : f->ctx[i] / 1024));
         fprintf(out, "  %9s", ctx);
-        for (int k = 0; k < Q_PLAN_ITEMS; k++) fprintf(out, "  %9s", SIZE(f->plans[i].lines[k].bytes));
+        for (int k = 0; k < Q_PLAN_KERNELS; k++) fprintf(out, "  %9s", SIZE(f->plans[i].lines[k].bytes));
         fprintf(out, "  %9s\n", SIZE(f->plans[i].total));
     }
 }

@@ -1,6 +1,7 @@
 #include "weights.h"
 #include "kernel.h"
 #include "kset_shapes.h"
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,10 +22,10 @@ static void pack_kernel(const void *args, struct team *team)
 
 static const struct q_kernel packing = {.fn = pack_kernel};
 
-static int pack(struct q_weights *ws, const struct q_layout *layout, const struct q_tensor *t, void *dst, struct q_err *e)
+static int pack(struct q_weights *ws, const struct q_weight *w, struct q_err *e)
 {
     struct q_list list = {0};
-    struct pack_args args = {layout, t, dst};
+    struct pack_args args = {w->layout, w->tensor, (void *)(uintptr_t)w->data};
     int rc = list_push(&list, &packing, "pack", &args, sizeof args, e);
     if (!rc) rc = ws->device->ops->submit(ws->device, &list, &(struct q_extent){0}, NULL, e);
     if (!rc) rc = ws->device->ops->wait(ws->device, e);
@@ -32,68 +33,49 @@ static int pack(struct q_weights *ws, const struct q_layout *layout, const struc
     return rc;
 }
 
-enum { CHUNK = 64 << 20 };
+/* Made-up weights that are not made yet have a name and no data. */
+static int same_data(const struct q_tensor *a, const struct q_tensor *b) { return a->data ? a->data == b->data : !strcmp(a->name, b->name); }
 
-/* Room for a matrix. Many are of a few MiB; together in large blocks they get huge pages. */
-static void *take(struct q_weights *ws, size_t bytes, struct q_err *e)
+const struct q_weight *weights_twin(const struct q_weights *ws, const struct q_weight *w)
 {
-    bytes = (bytes + 63) / 64 * 64;
-    if (bytes > ws->n_free) {
-        size_t chunk = bytes > CHUNK ? bytes : CHUNK;
-        void **chunks = realloc(ws->chunks, ((size_t)ws->n_chunks + 1) * sizeof *chunks);
-        if (!chunks) {
-            q_fail(e, Q_EMEM, "no memory for a table of %d blocks of weights", ws->n_chunks + 1);
-            return NULL;
-        }
-        ws->chunks = chunks;
-        void *p = ws->device->ops->alloc(ws->device, chunk, e);
-        if (!p) return NULL;
-        ws->chunks[ws->n_chunks++] = ws->free = p;
-        ws->n_free = chunk;
-    }
-    void *p = ws->free;
-    ws->free += bytes;
-    ws->n_free -= bytes;
-    return p;
-}
-
-/* The data of a tensor that is there already under another name (a tied head). */
-static const struct q_weight *same_data(const struct q_weights *ws, const struct q_tensor *t)
-{
-    for (int i = 0; i < ws->n; i++)
-        if (ws->w[i].tensor->data == t->data) return &ws->w[i];
+    for (int i = 0; i < w - ws->w; i++)
+        if (same_data(ws->w[i].tensor, w->tensor)) return &ws->w[i];
     return NULL;
 }
 
-static int place(struct q_weights *ws, struct q_weight *w, struct q_model *m, struct q_err *e)
+static int is_mapped(const struct q_weights *ws, const struct q_weight *w) { return !w->layout->pack && ws->device->host_memory; }
+
+static size_t bytes_of(const struct q_weight *w)
 {
-    const struct q_tensor *t = w->tensor;
-    const struct q_weight *twin = same_data(ws, t);
-    if (twin) {
-        w->data = twin->data;
-        return Q_OK;
-    }
-    int bad = m->file ? model_check_tensor(m, t, e) : Q_OK;
-    if (bad) return bad;
-    if (!w->layout->pack && ws->device->host_memory) {
-        w->data = t->data;
-        ws->mapped_bytes += t->bytes;
-        return Q_OK;
-    }
-    size_t bytes = (size_t)w->layout->bytes(t->format, t->n, t->k);
-    void *dst = take(ws, bytes, e);
-    if (!dst) return e ? e->code : Q_EMEM;
-    w->data = dst;
-    ws->packed_bytes += bytes;
-    int rc = w->layout->pack ? pack(ws, w->layout, t, dst, e) : ws->device->ops->write(ws->device, dst, t->data, bytes, e);
-    if (!rc) model_release(m, t);
-    return rc;
+    return ((size_t)w->layout->bytes(w->tensor->format, w->tensor->n, w->tensor->k) + 63) / 64 * 64;
 }
 
-static int add(struct q_weights *ws, struct q_model *m, const struct q_tensor *t, const struct kset *k, enum q_numerics numerics,
-               struct q_err *e)
+/* Gives every weight its place: where the file is mapped, or in one block behind one another. Small matrices side by side get huge pages. */
+static int lay_out(struct q_weights *ws, struct q_err *e)
 {
-    if (!t->data) return Q_OK;
+    size_t at = 0;
+    for (int i = 0; i < ws->n; i++) {
+        if (weights_twin(ws, &ws->w[i])) continue;
+        if (is_mapped(ws, &ws->w[i])) ws->mapped_bytes += ws->w[i].tensor->bytes;
+        else ws->packed_bytes += bytes_of(&ws->w[i]);
+    }
+    if (ws->packed_bytes && !(ws->block = ws->device->ops->alloc(ws->device, ws->packed_bytes, e))) return e ? e->code : Q_EMEM;
+    for (int i = 0; i < ws->n; i++) {
+        struct q_weight *w = &ws->w[i];
+        const struct q_weight *twin = weights_twin(ws, w);
+        if (twin) w->data = twin->data;
+        else if (is_mapped(ws, w)) w->data = w->tensor->data;
+        else {
+            w->data = ws->block + at;
+            at += bytes_of(w);
+        }
+    }
+    return Q_OK;
+}
+
+static int add(struct q_weights *ws, const struct q_weights_opts *o, const struct q_tensor *t, struct q_err *e)
+{
+    if (!t->format) return Q_OK;     /* a part that this layer lacks */
     if (ws->n == ws->cap) {
         int cap = ws->cap ? ws->cap * 2 : 64;
         struct q_weight *w = realloc(ws->w, (size_t)cap * sizeof *w);
@@ -103,45 +85,69 @@ static int add(struct q_weights *ws, struct q_model *m, const struct q_tensor *t
     }
     /* Vectors ([1][n] fp32) are read as they lie. */
     int matrix = t->n > 1 && t->format->type != Q_TYPE_F32;
-    const char *name = matrix && numerics != Q_REFERENCE ? kset_layout(k, t->format->name, (long)t->n, (long)t->k) : "rows";
+    const char *name = matrix && o->numerics != Q_REFERENCE ? kset_layout(o->kernels, t->format->name, (long)t->n, (long)t->k) : "rows";
     struct q_weight *w = &ws->w[ws->n];
-    *w = (struct q_weight){.tensor = t, .layout = q_layout_find(name), .act = kset_act(t, numerics)};
+    *w = (struct q_weight){.tensor = t, .layout = q_layout_find(name), .act = kset_act(t, o->numerics)};
     if (!w->layout) return q_fail(e, Q_EINTERNAL, "%s: the kernel set asks for a weight layout '%s' unknown to this version", t->name, name);
-    int rc = place(ws, w, m, e);
-    if (!rc) ws->n++;
-    return rc;
+    ws->n++;
+    return Q_OK;
 }
 
-static int add_layer(struct q_weights *ws, struct q_model *m, const struct q_layer *l, const struct kset *k, enum q_numerics numerics,
-                     struct q_err *e)
+static int add_layer(struct q_weights *ws, const struct q_weights_opts *o, const struct q_layer *l, struct q_err *e)
 {
     const struct q_tensor *all[] = {&l->attn_norm, &l->ffn_norm, &l->ffn_gate, &l->ffn_up, &l->ffn_down, &l->wq,     &l->wk,
                                     &l->wv,        &l->wo,       &l->q_norm,   &l->k_norm, &l->qkv,      &l->z,      &l->alpha,
                                     &l->beta,      &l->conv,     &l->dt,       &l->a,      &l->ssm_norm, &l->ssm_out};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        int rc = add(ws, m, all[i], k, numerics, e);
+        int rc = add(ws, o, all[i], e);
         if (rc) return rc;
     }
     return Q_OK;
 }
 
-int weights_open(struct q_weights *ws, struct q_device *d, struct q_model *m, const struct kset *k, enum q_numerics numerics,
-                 struct q_err *e)
+static int add_all(struct q_weights *ws, const struct q_weights_opts *o, struct q_err *e)
+{
+    const struct q_model *m = o->model;
+    const struct q_tensor *ends[] = {&m->embd, &m->head, &m->out_norm};
+    int rc = Q_OK;
+    for (int i = 0; i < 3 && !rc; i++) rc = add(ws, o, ends[i], e);
+    for (int i = 0; i < m->config.n_layers && !rc; i++) rc = add_layer(ws, o, &m->layers[i], e);
+    return rc;
+}
+
+/* A tensor of a file is looked over for values that are no numbers before it is used. */
+static int place_on_host(struct q_weights *ws, const struct q_weights_opts *o, const struct q_weight *w, struct q_err *e)
+{
+    int rc = o->model->file ? model_check_tensor(o->model, w->tensor, e) : Q_OK;
+    if (rc || is_mapped(ws, w)) return rc;
+    rc = pack(ws, w, e);
+    if (!rc) model_release(o->model, w->tensor);
+    return rc;
+}
+
+static int place_all(struct q_weights *ws, const struct q_weights_opts *o, struct q_err *e)
+{
+    int rc = Q_OK;
+    if (!ws->device->host_memory) return weights_upload(ws, o, e);
+    for (int i = 0; i < ws->n && !rc; i++)
+        if (!weights_twin(ws, &ws->w[i])) rc = place_on_host(ws, o, &ws->w[i], e);
+    return rc;
+}
+
+int weights_open(struct q_weights *ws, struct q_device *d, const struct q_weights_opts *o, struct q_err *e)
 {
     memset(ws, 0, sizeof *ws);
     ws->device = d;
-    const struct q_tensor *ends[] = {&m->embd, &m->head, &m->out_norm};
-    int rc = Q_OK;
-    for (int i = 0; i < 3 && !rc; i++) rc = add(ws, m, ends[i], k, numerics, e);
-    for (int i = 0; i < m->config.n_layers && !rc; i++) rc = add_layer(ws, m, &m->layers[i], k, numerics, e);
+    int rc = add_all(ws, o, e);
+    if (!rc) rc = lay_out(ws, e);
+    if (!rc) rc = place_all(ws, o, e);
     if (rc) weights_close(ws);
     return rc;
 }
 
 void weights_close(struct q_weights *ws)
 {
-    for (int i = 0; i < ws->n_chunks; i++) ws->device->ops->release(ws->device, ws->chunks[i]);
-    free(ws->chunks);
+    if (ws->block) ws->device->ops->release(ws->device, ws->block);
     free(ws->w);
     memset(ws, 0, sizeof *ws);
 }

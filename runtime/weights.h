@@ -1,7 +1,8 @@
-/* A model's matrices on a device: each once, in the layout that its kernel set asks for.
+/* A model's matrices on a device: each once, in the layout that its kernel set asks for, all of them in one block of memory.
  *
- * On a device that shares the host's memory the layout `rows` is the mapped file itself; every other layout is packed into memory
- * taken here, and the file's pages of that tensor are released. A tied head is the embedding, not a copy.
+ * On a device that shares the host's memory the layout `rows` is the mapped file itself; every other layout is packed by its team, and
+ * the file's pages of that tensor are released. A card's are read in the file's order, sent through a bounded stage and repacked there;
+ * a preset's are made there (weights_upload.c). A tied head is the embedding, not a copy.
  */
 #ifndef Q_WEIGHTS_H
 #define Q_WEIGHTS_H
@@ -10,6 +11,8 @@
 #include "kset.h"
 #include "layout.h"
 #include "model.h"
+
+enum { WEIGHTS_STAGE = 64 << 20 };    /* device bytes that file rows pass through on their way to another layout */
 
 struct q_weight {
     const struct q_tensor *tensor;    /* borrowed */
@@ -23,14 +26,22 @@ struct q_weights {
     struct q_weight *w;               /* owned: [n] */
     int n, cap;
     size_t mapped_bytes, packed_bytes;
-    void **chunks;                    /* owned: [n_chunks] device memory that packed matrices lie in, one behind another */
-    int n_chunks;
-    char *free;                       /* the rest of the last chunk */
-    size_t n_free;
+    char *block;                      /* device memory of packed_bytes, all weights that are not mapped */
 };
 
-int weights_open(struct q_weights *ws, struct q_device *d, struct q_model *m, const struct kset *k, enum q_numerics numerics,
-                 struct q_err *e);
+struct q_weights_opts {
+    struct q_model *model;
+    const struct kset *kernels;
+    enum q_numerics numerics;
+    void (*say)(void *arg, const char *line);   /* progress of a long load; may be NULL */
+    void *say_arg;
+};
+
+int weights_open(struct q_weights *ws, struct q_device *d, const struct q_weights_opts *o, struct q_err *e);
+/* The weight whose data this one shares (a tied head), among those before it; NULL for the first of its data. */
+const struct q_weight *weights_twin(const struct q_weights *ws, const struct q_weight *w);
+/* For weights_open: fills the places of all weights on a device with memory of its own. */
+int weights_upload(struct q_weights *ws, const struct q_weights_opts *o, struct q_err *e);
 void weights_close(struct q_weights *ws);
 /* The device weight of a tensor of the model; never NULL for one that weights_open saw. */
 const struct q_weight *weights_find(const struct q_weights *ws, const struct q_tensor *t);

@@ -42,6 +42,7 @@ static void fill_gdn(struct q_layer *l, const struct q_config *c)
 struct fixture {
     struct q_model m;
     struct q_layer layers[3];
+    struct q_card card;
     int asked;                   /* calls of layout_of */
     struct q_problem_list list;
 };
@@ -82,7 +83,7 @@ static void list(struct fixture *f, enum q_numerics n)
 {
     free(f->list.p);
     f->asked = 0;
-    assert_int_equal(kset_problems(&f->m, n, "f16", "f16", r16_where_it_fits, f, &f->list, NULL), 0);
+    assert_int_equal(kset_problems(&f->m, &f->card, n, "f16", "f16", r16_where_it_fits, f, &f->list, NULL), 0);
 }
 
 static int count(const struct fixture *f, const char *op, const char *shape)
@@ -186,7 +187,7 @@ static void a_layout_not_chosen_is_a_miss(void **state)
 {
     struct fixture *f = *state;
     struct q_err e;
-    assert_int_equal(kset_problems(&f->m, Q_PINNED, "f16", "f16", none, NULL, &f->list, &e), Q_EMISS);
+    assert_int_equal(kset_problems(&f->m, &f->card, Q_PINNED, "f16", "f16", none, NULL, &f->list, &e), Q_EMISS);
     assert_non_null(strstr(e.text, "type=q8_0,n=320,k=64"));
     assert_null(f->list.p);
 }

@@ -70,7 +70,7 @@ static void made_weights_are_the_same_in_every_format(void **state)
     for (int i = 0; i < 4; i++) {
         struct q_model *m;
         struct q_err e;
-        assert_int_equal(model_open_preset(&m, "tiny", formats[i], &e), Q_OK);
+        assert_int_equal(model_open_preset(&m, "tiny", formats[i], Q_MADE_HERE, &e), Q_OK);
         q_each_part(m, is_complete, &m->config);
         assert_int_equal(model_check(m, &e), Q_OK);
         double p = power(&m->layers[2].ffn_down, first + i);
@@ -88,9 +88,9 @@ static void made_weights_depend_on_names_alone(void **state)
     struct q_model *a, *b;
     struct q_err e;
     assert_int_equal(config_from_preset(&c, "tiny", &e), Q_OK);
-    assert_int_equal(model_open_config(&a, &c, "q8_0", &e), Q_OK);
+    assert_int_equal(model_open_config(&a, &c, "q8_0", Q_MADE_HERE, &e), Q_OK);
     c.n_layers = 4;
-    assert_int_equal(model_open_config(&b, &c, "q8_0", &e), Q_OK);
+    assert_int_equal(model_open_config(&b, &c, "q8_0", Q_MADE_HERE, &e), Q_OK);
     const struct q_layer *x = a->layers + 3, *y = b->layers + 3;
     assert_memory_equal(x->wq.data, y->wq.data, x->wq.bytes);
     assert_memory_equal(x->q_norm.data, y->q_norm.data, x->q_norm.bytes);
@@ -113,15 +113,15 @@ static void odd_rows_fall_back(void **state)
     assert_int_equal(config_from_preset(&c, "tiny", &e), Q_OK);
     c.n_ff = 40;
     c.tied = 0;
-    assert_int_equal(model_open_config(&m, &c, "q8_0", &e), Q_OK);
+    assert_int_equal(model_open_config(&m, &c, "q8_0", Q_MADE_HERE, &e), Q_OK);
     assert_int_equal(m->layers[0].ffn_down.format->type, Q_TYPE_F16);
     assert_int_equal(m->layers[0].ffn_up.format->type, Q_TYPE_Q8_0);
     assert_ptr_not_equal(m->head.data, m->embd.data);
     model_close(m);
-    assert_int_equal(model_open_config(&m, &c, "q4_k", &e), Q_EUNSUP);
+    assert_int_equal(model_open_config(&m, &c, "q4_k", Q_MADE_HERE, &e), Q_EUNSUP);
     assert_null(m);
     c.n_head_kv = 3;
-    assert_int_equal(model_open_config(&m, &c, "q8_0", &e), Q_EINPUT);
+    assert_int_equal(model_open_config(&m, &c, "q8_0", Q_MADE_HERE, &e), Q_EINPUT);
     assert_int_equal(model_open(&m, "/nonexistent", &e), Q_EIO);
     assert_null(m);
 }

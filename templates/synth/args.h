@@ -1,0 +1,11 @@
+/* synth: the made-up weights of a tensor, bit for bit those of runtime/model_synth.c: matrices as hashed bytes times a block's scale, vectors
+ * uniform in [from, to).  shape: type, layout (rows, planes), n, k, kind = matrix | vector */
+#ifndef SYNTH_ARGS_H
+#define SYNTH_ARGS_H
+struct synth_args {
+    void *dst;             /* [n][k] in `layout` */
+    u64 seed;              /* of the tensor's name */
+    f32 std;               /* matrix: deviation of the values */
+    f64 from, to;          /* vector */
+};
+#endif
