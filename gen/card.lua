@@ -65,7 +65,11 @@ local function parse_cuda(key)
   local c = { key = key, kind = "cuda", cc = math.tointeger(tonumber(cc)) }
   c.has = cuda_features(c.cc)
   c.sms, c.l2, c.bus, c.smem = CUDA_FIELDS.sms, CUDA_FIELDS.l2, CUDA_FIELDS.bus, SMEM[c.cc] or 48
-  for pair in rest:gmatch("[^,]+") do
+  local kept = rest:match("^(.-),?without=mma$")
+  if kept then
+    for _, name in ipairs { "mma_f16_884", "mma_f16", "mma_f16_16", "mma_i8", "mma_i8_32" } do c.has[name] = false end
+  end
+  for pair in (kept or rest):gmatch("[^,]+") do
     local name, value = pair:match("^(%w+)=(%d+)$")
     if not name or not (CUDA_FIELDS[name] or name == "smem") then return nil, "expected sms, l2, bus or smem=NUMBER at '" .. pair .. "'" end
     c[name] = math.tointeger(tonumber(value))

@@ -236,7 +236,8 @@ int card_cuda_smem(int cc)
 void card_cuda_key(struct q_card *c)
 {
     c->kind = Q_CARD_CUDA;
-    snprintf(c->key, sizeof c->key, "cuda:sm_%d,sms=%d,l2=%d,bus=%d,smem=%d", c->cc, c->sms, c->l2, c->bus, c->smem);
+    snprintf(c->key, sizeof c->key, "cuda:sm_%d,sms=%d,l2=%d,bus=%d,smem=%d%s", c->cc, c->sms, c->l2, c->bus, c->smem,
+             c->without_mma ? ",without=mma" : "");
 }
 
 /* "sm_70" and what may follow it, in this order, each or none; gen/card.lua takes the same generic values. */
@@ -251,7 +252,8 @@ static int parse_cuda(struct q_card *c, const char *p)
         *fields[i].v = given ? take_number(&p, fields[i].word, fields[i].max) : fields[i].missing;
         if (*fields[i].v < 1) return -1;
     }
-    return *p ? -1 : 0;
+    c->without_mma = !strcmp(p, ",without=mma");
+    return *p && !c->without_mma ? -1 : 0;
 }
 
 int card_parse(struct q_card *c, const char *key, struct q_err *e)
@@ -259,7 +261,7 @@ int card_parse(struct q_card *c, const char *key, struct q_err *e)
     memset(c, 0, sizeof *c);
     if (!strncmp(key, "cuda:", 5)) {
         if (parse_cuda(c, key + 5))
-            return q_fail(e, Q_EINPUT, "card '%.200s': expected cuda:sm_CC or cuda:sm_CC,sms=N,l2=KIB,bus=BITS,smem=KIB", key);
+            return q_fail(e, Q_EINPUT, "card '%.200s': expected cuda:sm_CC or cuda:sm_CC,sms=N,l2=KIB,bus=BITS,smem=KIB[,without=mma]", key);
         card_cuda_key(c);
         return Q_OK;
     }

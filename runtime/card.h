@@ -26,6 +26,7 @@ struct q_card {
     /* CUDA */
     int cc;                  /* 10 * major + minor: 70, 90, 120 */
     int sms, l2, bus, smem;  /* L2 in KiB, bus in bits, the most shared memory a block may ask for in KiB */
+    int without_mma;         /* ",without=mma" in its key: taken as if it had no tensor cores, to try what a card without them gets */
 };
 
 /* This machine's CPU as the program may use it (cpuid and xgetbv, so an emulator's answer counts). threads <= 0: all allowed CPUs. */

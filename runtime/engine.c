@@ -2,6 +2,7 @@
 #include "forward.h"
 #include "model.h"
 #include "plan.h"
+#include "roof.h"
 #include "seq.h"
 #include "step_table.h"
 #include "trace.h"
@@ -54,12 +55,14 @@ static int check_format(const char *f, const char *what, struct q_err *e)
     return q_fail(e, Q_EUNSUP, "KV format of %s is '%s'; this version has f16 and f32", what, f);
 }
 
+#define LARGE_CARD ((size_t)12 << 30)   /* from this much free memory, the scratch of wide steps is no burden */
+
 static int fill_defaults(struct q_engine *en, struct q_err *e)
 {
     struct q_engine_opts *o = &en->o;
     const struct q_config *c = &en->model->config;
     if (!o->max_seqs) o->max_seqs = 1;
-    if (!o->max_rows) o->max_rows = 512;
+    if (!o->max_rows) o->max_rows = en->device->host_memory || en->device->ops->available(en->device) < LARGE_CARD ? 512 : 2048;
     if (!o->max_out) o->max_out = o->max_seqs;
     int want = o->ctx_hint > 4096 ? o->ctx_hint : 4096;
     if (!o->ctx) o->ctx = c->n_ctx_train < want ? c->n_ctx_train : want;
@@ -246,6 +249,7 @@ int q_engine_ctx(const struct q_engine *en) { return en->o.ctx; }
 int q_engine_max_rows(const struct q_engine *en) { return en->o.max_rows; }
 int q_engine_max_out(const struct q_engine *en) { return en->o.max_out; }
 int q_engine_threads(const struct q_engine *en) { return en->device->parts; }
+int q_engine_roofs(struct q_engine *en, struct q_roofs *r, struct q_err *e) { return roof_measure(en->device, en->kernels, r, e); }
 const char *q_engine_about(const struct q_engine *en) { return en->device->about; }
 const struct q_card *q_engine_card(const struct q_engine *en) { return &en->device->card; }
 

@@ -51,6 +51,9 @@ int q_engine_ctx(const struct q_engine *en);
 int q_engine_max_rows(const struct q_engine *en);
 int q_engine_max_out(const struct q_engine *en);
 int q_engine_threads(const struct q_engine *en);
+/* Measures the ceilings of the device (roof.h). */
+struct q_roofs;
+int q_engine_roofs(struct q_engine *en, struct q_roofs *r, struct q_err *e);
 /* The device, for people: "NVIDIA H200 (sm_90), driver 580.159, CUDA 13.0". */
 const char *q_engine_about(const struct q_engine *en);
 const struct q_card *q_engine_card(const struct q_engine *en);

@@ -2,6 +2,7 @@
 #include "kset_shapes.h"
 #include "model_parts.h"
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,6 +190,19 @@ static int bring_part(void *user, const struct q_part *p, int layer, struct q_te
     return 0;
 }
 
+/* Not of the model: what its speed is judged by. */
+static void add_ceilings(struct build *b)
+{
+    const struct q_card *c = b->card;
+    struct { const char *what; int has; } all[] = { { "read", 1 }, { "ffma", 1 }, { "dp4a", c->cc >= 61 }, { "hfma2", c->cc == 60 || c->cc == 62 || c->cc >= 70 },
+                                                    { "mma_f16", c->cc >= 70 && !c->without_mma }, { "mma_i8", c->cc >= 75 && !c->without_mma } };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (!all[i].has) continue;
+        snprintf(b->shape, sizeof b->shape, "what=%s", all[i].what);
+        add(b, "ceiling");
+    }
+}
+
 static void add_ends(struct build *b)
 {
     shape_embed(b->shape, sizeof b->shape, &b->m->embd, layout_of(b, &b->m->embd));
@@ -212,7 +226,10 @@ int kset_problems(const struct q_model *m, const struct q_card *card, enum q_num
     each_matrix(&b, add_product);
     add_attention(&b);
     add_delta_net(&b);
-    if (card->kind == Q_CARD_CUDA) q_each_part((struct q_model *)(uintptr_t)m, bring_part, &b);
+    if (card->kind == Q_CARD_CUDA) {
+        q_each_part((struct q_model *)(uintptr_t)m, bring_part, &b);
+        add_ceilings(&b);
+    }
     free(b.chosen);
     if (b.rc) {
         free(out->p);

@@ -10,4 +10,14 @@ int roof_read_rate(int threads, double *bytes_per_second, struct q_err *e);
  * products summed in int32, fp32 fused multiply-adds. The best of several short runs (roof_ops.c). */
 int roof_op_rate(int threads, unsigned isa, double *int8, double *fp32, struct q_err *e);
 
+/* Ceilings of any device; 0: it has none of that kind. A card's by its kernel set's `ceiling` kernels, timed on the card. */
+struct q_roofs {
+    double read;                                  /* bytes a second */
+    double dp4a, hfma2, ffma, mma_f16, mma_i8;    /* operations a second, a multiply-add is two */
+    double int8, fp32;                            /* the best there is for products of int8, of fp32 */
+};
+struct q_device;
+struct kset;
+int roof_measure(struct q_device *d, const struct kset *k, struct q_roofs *r, struct q_err *e);
+
 #endif
