@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "build.h"
 #include "child.h"
+#include "cubin.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
@@ -16,7 +17,7 @@
 #define ARCH "x86_64"
 #endif
 
-enum { MAX_JOBS = 64, MAX_FLAGS = 32, OUTPUT = 16 * 1024 };
+enum { MAX_JOBS = 64, MAX_FLAGS = 24, OUTPUT = 16 * 1024 };
 
 /* One compiler at work. */
 struct job {
@@ -43,15 +44,16 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-void build_name(struct build_task *t, const struct cc *cc)
+struct build_task build_task_of(const struct gen_kernel *k, const struct compiler *compiler)
 {
-    struct record_object *o = &t->object;
-    memset(o, 0, sizeof *o);
-    strcpy(o->kind, "so");
-    strcpy(o->arch, ARCH);
-    snprintf(o->compiler, sizeof o->compiler, "%s", cc->version);
-    snprintf(o->flags, sizeof o->flags, "%s", t->flags);
-    sha_texts(o->name, (const char *const[]){ t->unit, o->arch, o->compiler, o->flags }, 4);
+    struct build_task t = { .kernel = k };
+    struct record_object *o = &t.object;
+    snprintf(o->kind, sizeof o->kind, "%s", k->kind);
+    snprintf(o->arch, sizeof o->arch, "%s", k->arch[0] ? k->arch : ARCH);
+    snprintf(o->compiler, sizeof o->compiler, "%s", compiler->version);
+    snprintf(o->flags, sizeof o->flags, "%s", k->cflags);
+    sha_texts(o->name, (const char *const[]){ k->unit, o->arch, o->compiler, o->flags }, 4);
+    return t;
 }
 
 /* --- one unit ---------------------------------------------------------------------------------------------------------- */
@@ -59,34 +61,59 @@ void build_name(struct build_task *t, const struct cc *cc)
 static int fail_task(struct build_task *t, int rc, const char *why)
 {
     t->rc = rc;
-    snprintf(t->why, sizeof t->why, "%.150s: %.350s", t->kernel, why);
+    snprintf(t->why, sizeof t->why, "%.150s: %.350s", t->kernel->name, why);
     return rc;
+}
+
+static int is_cubin(const struct build_task *t) { return !strcmp(t->kernel->kind, "cubin"); }
+
+/* The unit's file and the object's, in the work directory. */
+struct names {
+    char in[200], out[200];
+};
+
+static struct names names_of(const struct build_task *t)
+{
+    struct names n;
+    snprintf(n.in, sizeof n.in, "%s.%s", t->kernel->name, is_cubin(t) ? "cu" : "c");
+    snprintf(n.out, sizeof n.out, "%s.%s", t->kernel->name, t->kernel->kind);
+    return n;
 }
 
 static int write_unit(const struct pool *p, const struct build_task *t, struct q_err *e)
 {
-    char path[Q_PATH], file[200];
-    snprintf(file, sizeof file, "%s.c", t->kernel);
-    int r = path_join(path, e, p->dir, file, NULL);
-    return r ? r : file_write(path, t->unit, strlen(t->unit), e);
+    char path[Q_PATH];
+    int r = path_join(path, e, p->dir, names_of(t).in, NULL);
+    return r ? r : file_write(path, t->kernel->unit, strlen(t->kernel->unit), e);
 }
 
-/* cc FLAGS -o KERNEL.so KERNEL.c, in the work directory: the object must not hold a path. */
+/* Adds the words of `flags`, which is cut up. */
+static int add_flags(char **argv, int n, char *flags)
+{
+    char *word;
+    for (int i = 0; (word = strsep(&flags, " ")) && i < MAX_FLAGS; i++)
+        if (*word) argv[n++] = word;
+    return n;
+}
+
+/* cc FLAGS -o KERNEL.so KERNEL.c, or our own child around NVRTC; in the work directory: the object must not hold a path. */
 static int start_compiler(const struct pool *p, struct job *j, struct q_err *e)
 {
-    char flags[200], in[200], out[200], *argv[MAX_FLAGS + 6];
+    const struct compiler *c = p->o->compiler;
+    struct names names = names_of(j->task);
+    char flags[200], *argv[MAX_FLAGS + 8];
     int n = 0;
-    char *rest = flags, *word;
-    snprintf(flags, sizeof flags, "%s", j->task->flags);
-    snprintf(in, sizeof in, "%s.c", j->task->kernel);
-    snprintf(out, sizeof out, "%s.so", j->task->kernel);
-    argv[n++] = (char *)p->o->cc->program;
-    while ((word = strsep(&rest, " ")) && n <= MAX_FLAGS)
-        if (*word) argv[n++] = word;
-    argv[n++] = "-o";
-    argv[n++] = out;
-    argv[n++] = in;
-    argv[n++] = "-lm";   /* fmaf, where a path has no instruction for it */
+    snprintf(flags, sizeof flags, "%s", j->task->kernel->cflags);
+    if (is_cubin(j->task)) {
+        char *const nvrtc[] = { (char *)c->self, "--compile", (char *)c->program, names.in, names.out };
+        while (n < 5) argv[n] = nvrtc[n], n++;
+        n = add_flags(argv, n, flags);
+    } else {
+        char *const rest[] = { "-o", names.out, names.in, "-lm" };   /* -lm: fmaf, where a path has no instruction for it */
+        argv[n++] = (char *)c->program;
+        n = add_flags(argv, n, flags);
+        for (int i = 0; i < 4; i++) argv[n++] = rest[i];
+    }
     argv[n] = NULL;
     return child_start(&j->child, argv, p->dir, e);
 }
@@ -115,7 +142,7 @@ static const char *compiler_reason(struct job *j)
 }
 
 /* An object that does not open, or lacks the function, must not enter the store. */
-static int check_object(const char *path, const char *kernel, struct q_err *e)
+static int check_shared(const char *path, const char *kernel, struct q_err *e)
 {
     void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!lib) return q_fail(e, Q_EINTERNAL, "%s", dlerror());
@@ -124,14 +151,19 @@ static int check_object(const char *path, const char *kernel, struct q_err *e)
     return there ? Q_OK : q_fail(e, Q_EINTERNAL, "the object lacks the function %s", kernel);
 }
 
+static int check_object(const struct build_task *t, const char *path, struct q_err *e)
+{
+    const struct gen_kernel *k = t->kernel;
+    return is_cubin(t) ? cubin_check(path, k->name, k->launch.n, e) : check_shared(path, k->name, e);
+}
+
 static int publish(const struct pool *p, struct build_task *t, struct q_err *e)
 {
-    char path[Q_PATH], file[200];
+    char path[Q_PATH];
     struct q_err why;
-    snprintf(file, sizeof file, "%s.so", t->kernel);
-    int r = path_join(path, e, p->dir, file, NULL);
+    int r = path_join(path, e, p->dir, names_of(t).out, NULL);
     if (r) return r;
-    if ((r = check_object(path, t->kernel, &why))) {
+    if ((r = check_object(t, path, &why))) {
         fail_task(t, r, why.text);
         return Q_OK;
     }
@@ -147,10 +179,14 @@ static int finish_job(struct pool *p, struct job *j, struct q_err *e)
     if (r) return r;
     t->rc = Q_OK;
     if (j->late) {
-        snprintf(why, sizeof why, "%s did not end within %d s", p->o->cc->program, p->o->deadline_s);
+        snprintf(why, sizeof why, "%.200s did not end within %d s", p->o->compiler->program, p->o->deadline_s);
         fail_task(t, Q_EIO, why);
     } else if (status) fail_task(t, Q_EINTERNAL, compiler_reason(j));
-    else r = publish(p, t, e);
+    else {
+        j->output[j->n] = 0;
+        if (is_cubin(t)) cubin_log(j->output, &t->object.regs, &t->object.spill);
+        r = publish(p, t, e);
+    }
     p->done++;
     if (p->o->progress) p->o->progress(p->o->progress_arg, p->done, p->n);
     return r;

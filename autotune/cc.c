@@ -1,11 +1,11 @@
-#include "cc.h"
+#include "compiler.h"
 #include "child.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 /* The last word of the version line that begins with a digit: GCC ends with it, clang has it before "(...)". */
-static void brief(struct cc *c)
+static void brief(struct compiler *c)
 {
     const char *best = "";
     int len = 0;
@@ -21,7 +21,7 @@ static void brief(struct cc *c)
     snprintf(c->brief, sizeof c->brief, "%.31s %.*s", slash ? slash + 1 : c->program, len > 24 ? 24 : len, best);
 }
 
-static int try(struct cc *c, const char *program, struct q_err *e)
+static int try(struct compiler *c, const char *program, struct q_err *e)
 {
     char *argv[] = { c->program, "--version", NULL };
     int status;
@@ -36,7 +36,7 @@ static int try(struct cc *c, const char *program, struct q_err *e)
     return Q_OK;
 }
 
-int cc_find(struct cc *c, const char *given, struct q_err *e)
+int cc_find(struct compiler *c, const char *given, struct q_err *e)
 {
     static const char *const names[] = { "cc", "gcc", "clang" };
     if (given) return try(c, given, e);

@@ -58,8 +58,7 @@ static int add(struct contest *t, const char *params, struct q_err *e)
         return Q_OK;
     }
     c->usable = 1;
-    c->task = (struct build_task){ .kernel = c->k.name, .unit = c->k.unit, .flags = c->k.cflags };
-    build_name(&c->task, t->env->build->cc);
+    c->task = build_task_of(&c->k, t->env->build->compiler);
     t->n++;
     return Q_OK;
 }

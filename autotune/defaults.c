@@ -14,8 +14,8 @@ struct work {
     const struct target *t;
     struct gen *g;
     const struct build_opts *build;
-    struct cc *cc;
-    const char *cc_given;
+    struct compiler *compiler;
+    const struct compiler_given *given;
     void (*say)(void *arg, const char *line);
     void *say_arg;
     struct defaults_result *result;
@@ -82,7 +82,10 @@ static const char *choose_layout(void *arg, const char *type, long n, long k)
 /* --- kernels ----------------------------------------------------------------------------------------------------------- */
 
 /* The compiler is looked for when the first kernel must be built: with a whole store there need not be one. */
-static int need_cc(struct work *w, struct q_err *e) { return w->cc->program[0] ? Q_OK : cc_find(w->cc, w->cc_given, e); }
+static int need_compiler(struct work *w, struct q_err *e)
+{
+    return w->compiler->program[0] ? Q_OK : compiler_find(w->compiler, &w->t->card, w->given, e);
+}
 
 static int push(struct work *w, const struct record *r, struct gen_kernel *gk, struct q_err *e)
 {
@@ -102,12 +105,14 @@ static int push(struct work *w, const struct record *r, struct gen_kernel *gk, s
 static int has_object(const struct work *w, const struct record *r)
 {
     char path[Q_PATH];
+    const char *kind = w->t->card.kind == Q_CARD_CUDA ? "cubin" : "so";
     for (int i = 0; i < r->n_objects; i++)
-        if (!strcmp(r->objects[i].kind, "so") && !store_object(w->build->store, r->objects[i].name, path, NULL)) return 1;
+        if (!strcmp(r->objects[i].kind, kind) && !store_object(w->build->store, r->objects[i].name, path, NULL)) return 1;
     return 0;
 }
 
-/* A record without its object: the same params must give the same text, else the record is not this generator's. */
+/* A record without its object: the same params must give the same text, else the record is not this generator's. A CUDA kernel borrowed
+ * from another card is the same params' text for this one. */
 static int rebuild(struct work *w, const struct q_problem *p, struct record *r, struct q_err *e)
 {
     struct gen_kernel gk;
@@ -115,6 +120,10 @@ static int rebuild(struct work *w, const struct q_problem *p, struct record *r, 
     int bad = emit(w, p, r->params, &gk, e);
     if (bad) return bad;
     sha_bytes(source, gk.unit, strlen(gk.unit));
+    if (!strcmp(r->origin, "borrowed") && w->t->card.kind == Q_CARD_CUDA) {
+        strcpy(r->source, source);
+        r->launch = gk.launch;
+    }
     if (strcmp(source, r->source)) bad = q_fail(e, Q_EMISS, "%s: the record's source hash is not what this generator gives", r->kernel);
     else bad = push(w, r, &gk, e);
     gen_kernel_free(&gk);
@@ -162,9 +171,8 @@ static int keep_existing(struct work *w, struct build_task *tasks, int *of, int 
     *n = 0;
     for (int i = 0; i < w->n; i++) {
         struct item *it = &w->items[i];
-        struct build_task t = { .kernel = it->kernel.name, .unit = it->kernel.unit, .flags = it->kernel.cflags };
+        struct build_task t = build_task_of(&it->kernel, w->compiler);
         char path[Q_PATH];
-        build_name(&t, w->cc);
         of[i] = -1;
         /* A record that is built again was looked at by plan_problem: the store has told about its object. */
         int known_missing = it->record.n_objects && !strcmp(it->record.objects[0].name, t.object.name);
@@ -223,17 +231,17 @@ static int build_items(struct work *w, struct q_err *e)
     return r;
 }
 
-int defaults_make(const struct target *t, struct gen *g, const struct build_opts *build, struct cc *cc, const char *cc_given,
+int defaults_make(const struct target *t, struct gen *g, const struct build_opts *build, struct compiler *compiler, const struct compiler_given *given,
                   void (*say)(void *, const char *), void *say_arg, struct defaults_result *result, struct q_err *e)
 {
-    struct work w = { .t = t, .g = g, .build = build, .cc = cc, .cc_given = cc_given, .say = say, .say_arg = say_arg, .result = result };
+    struct work w = { .t = t, .g = g, .build = build, .compiler = compiler, .given = given, .say = say, .say_arg = say_arg, .result = result };
     struct q_problem_list list;
     memset(result, 0, sizeof *result);
-    int r = kset_problems(t->model, t->numerics, t->kv_k, t->kv_v, choose_layout, &w, &list, e);
+    int r = kset_problems(t->model, &t->card, t->numerics, t->kv_k, t->kv_v, choose_layout, &w, &list, e);
     if (r) return r == Q_EMISS && w.err.code ? q_fail(e, w.err.code, "%s", w.err.text) : r;
     for (int i = 0; i < list.n && !r; i++) r = plan_problem(&w, &list.p[i], e);
     free(list.p);
-    if (!r && w.n && !(r = need_write(&w, e)) && !(r = need_cc(&w, e))) r = build_items(&w, e);
+    if (!r && w.n && !(r = need_write(&w, e)) && !(r = need_compiler(&w, e))) r = build_items(&w, e);
     for (int i = 0; i < w.n; i++) gen_kernel_free(&w.items[i].kernel);
     free(w.items);
     return r;

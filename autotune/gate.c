@@ -55,7 +55,7 @@ static int complete_set(const struct gate *g, enum q_numerics numerics, const ch
     int rc = store_open(&b.store, &so, e);
     if (rc) return rc;
     t.numerics = numerics;
-    rc = defaults_make(&t, o->g, &b, o->cc, o->cc_given, NULL, NULL, &done, e);
+    rc = defaults_make(&t, o->g, &b, o->compiler, o->given, NULL, NULL, &done, e);
     store_close(b.store);
     return rc;
 }

@@ -20,10 +20,10 @@ struct gate_opts {
     const char *model, *preset, *type;
     const char *tunes;              /* the user's own --tunes, or NULL */
     const char *program_dir;
-    struct gen *g;                  /* and build, cc, cc_given: for default kernels, see defaults.h */
+    struct gen *g;                  /* and build, compiler, given: for default kernels, see defaults.h */
     const struct build_opts *build;
-    struct cc *cc;
-    const char *cc_given;
+    struct compiler *compiler;
+    const struct compiler_given *given;
     const struct progress *progress;
 };
 

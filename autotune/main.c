@@ -1,4 +1,5 @@
-/* quarry-tune: makes and lists kernel sets, with default params (effort `none`) or measured ones. `--measure N` is its measuring child. */
+/* quarry-tune: makes and lists kernel sets, with default params (effort `none`) or measured ones. `--measure` and
+ * `--compile` make it its own measuring and compiling child. */
 #define _GNU_SOURCE
 #include "defaults.h"
 #include "options.h"
@@ -67,9 +68,9 @@ static int jobs_of(const struct options *o)
     return o->jobs ? o->jobs : n > 0 ? (int)n : 1;
 }
 
-static void report(const struct defaults_result *r, const struct cc *cc, double seconds)
+static void report(const struct defaults_result *r, const struct compiler *compiler, double seconds)
 {
-    if (r->built) fprintf(stderr, "quarry-tune: built %d kernels (%d cached) in %.1f s with %s\n", r->built, r->cached, seconds, cc->brief);
+    if (r->built) fprintf(stderr, "quarry-tune: built %d kernels (%d cached) in %.1f s with %s\n", r->built, r->cached, seconds, compiler->brief);
     else fprintf(stderr, "quarry-tune: %d kernels, all cached, %.1f s\n", r->kernels, seconds);
 }
 
@@ -79,15 +80,16 @@ static int interrupted(int fd)
     return poll(&p, 1, 0) > 0 && p.revents & POLLIN;
 }
 
-static int measured(const struct options *o, const struct target *t, struct gen *g, const struct build_opts *b, struct cc *cc, struct q_err *e)
+static int measured(const struct options *o, const struct target *t, struct gen *g, const struct build_opts *b, struct compiler *compiler, struct q_err *e)
 {
-    char program[4096] = "";
-    if (readlink("/proc/self/exe", program, sizeof program - 1) <= 0) return q_fail(e, Q_EIO, "this program's own path is not known: /proc/self/exe");
+    char program[Q_PATH];
     struct build_opts quiet = *b;
+    int r = self_path(program, e);
+    if (r) return r;
     quiet.progress = NULL;
-    struct tune_opts to = { .t = t, .g = g, .build = &quiet, .cc = cc, .cc_given = o->cc, .effort = o->effort, .model = o->model, .preset = o->preset,
+    struct tune_opts to = { .t = t, .g = g, .build = &quiet, .compiler = compiler, .given = &o->given, .effort = o->effort, .model = o->model, .preset = o->preset,
                             .type = o->type, .tunes = o->tunes, .program = program, .progress = stderr, .results = stdout };
-    int r = tune_make(&to, e);
+    r = tune_make(&to, e);
     if (!r || !interrupted(b->signal_fd)) return r;
     q_fail(e, Q_EIO, "interrupted: nothing is recorded; the kernels that were built are kept");
     return INTERRUPTED;
@@ -96,15 +98,15 @@ static int measured(const struct options *o, const struct target *t, struct gen 
 static int tune_with(const struct options *o, struct store *s, struct gen *g, struct q_err *e)
 {
     struct target t = { .card = o->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v };
-    struct cc cc = { 0 };
+    struct compiler compiler = { 0 };
     struct defaults_result result;
     double start = now();
     struct build_progress p = { start };
-    struct build_opts b = { .store = s, .cc = &cc, .jobs = jobs_of(o), .deadline_s = 60, .signal_fd = catch_signals(),
+    struct build_opts b = { .store = s, .compiler = &compiler, .jobs = jobs_of(o), .deadline_s = 60, .signal_fd = catch_signals(),
                             .progress = show_progress, .progress_arg = &p };
     int r = target_open(&t, o->model, o->preset, o->type, e);
-    if (!r && strcmp(o->effort, "none")) r = measured(o, &t, g, &b, &cc, e);
-    else if (!r && !(r = defaults_make(&t, g, &b, &cc, o->cc, say, NULL, &result, e))) report(&result, &cc, now() - start);
+    if (!r && strcmp(o->effort, "none")) r = measured(o, &t, g, &b, &compiler, e);
+    else if (!r && !(r = defaults_make(&t, g, &b, &compiler, &o->given, say, NULL, &result, e))) report(&result, &compiler, now() - start);
     target_close(&t);
     if (b.signal_fd >= 0) close(b.signal_fd);
     return r;
@@ -139,6 +141,35 @@ static int list(struct options *o, struct store *s, struct q_err *e)
     return store_each(s, o->card.key, list_record, o, e);
 }
 
+/* --- NVRTC ------------------------------------------------------------------------------------------------------------- */
+
+/* Where pip may have put NVRTC: the user's own packages, the environment in use, the one beside this program. */
+static void find_places(struct nvrtc_places *p)
+{
+    static char beside[Q_PATH + 8];
+    p->home = getenv("HOME");
+    p->prefix[0] = getenv("VIRTUAL_ENV");
+    p->prefix[1] = getenv("CONDA_PREFIX");
+    if (self_path(beside, NULL)) return;
+    strcpy(strrchr(beside, '/'), "/venv");
+    p->prefix[2] = beside;
+}
+
+/* --compile-ptx UNIT.cu OUT.ptx CC: for tests on a newer card, whose driver compiles the PTX of an older one. */
+static int compile_ptx(char **argv)
+{
+    struct compiler c;
+    struct compiler_given given = { 0 };
+    struct q_card card = { .kind = Q_CARD_CUDA, .cc = atoi(argv[2]) };
+    struct q_err e;
+    char arch[40];
+    find_places(&given.nvrtc);
+    if (compiler_find(&c, &card, &given, &e)) return fail(&e);
+    snprintf(arch, sizeof arch, "--gpu-architecture=compute_%d", card.cc);
+    char *const options[] = { c.program, argv[0], argv[1], arch, "--fmad=false", "--std=c++17", "--device-as-default-execution-space" };
+    return nvrtc_child(7, (char **)options);
+}
+
 int main(int argc, char **argv)
 {
     struct options o;
@@ -146,11 +177,14 @@ int main(int argc, char **argv)
     struct store *s;
     signal(SIGXFSZ, SIG_IGN);   /* a file size limit is then an error of write, with its line; the children inherit it */
     if (argc == 3 && !strcmp(argv[1], "--measure")) return measure_child(atoi(argv[2]));
+    if (argc > 1 && !strcmp(argv[1], "--compile")) return nvrtc_child(argc - 2, argv + 2);
+    if (argc == 5 && !strcmp(argv[1], "--compile-ptx")) return compile_ptx(argv + 2);
     if (options_read(&o, argc, argv, &e)) {
         fail(&e);
         return 2;
     }
     if (o.done) return 0;
+    find_places(&o.given.nvrtc);
     struct store_opts so = { .tunes = o.tunes, .cache = o.cache, .say = say };
     int r = store_open(&s, &so, &e);
     if (!r) r = strcmp(o.verb, "list") ? tune(&o, s, &e) : list(&o, s, &e);

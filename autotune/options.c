@@ -1,4 +1,5 @@
 #include "options.h"
+#include "runtime/device.h"
 #include "tune.h"
 #include <getopt.h>
 #include <stdlib.h>
@@ -18,17 +19,19 @@ void options_usage(FILE *f)
           "  --preset NAME        a shape by name (qwen3.5-0.8b), with weights of --type T (q8_0)\n"
           "  --numerics N         strict, pinned (default), free or reference\n"
           "  --kv-k F, --kv-v F   format of K and V: f16 (default) or f32\n"
-          "  --card KEY           build for this card instead of the one here, e.g. cpu:avx2\n"
+          "  --device D           auto (default: the card if there is one), cpu, cuda or cuda:N\n"
+          "  --card KEY           build for this card instead of the one here, e.g. cpu:avx2 or cuda:sm_70\n"
           "  -t N                 threads that the model will run with (default: all CPUs)\n"
           "  --tunes DIR          records of winners here, before the user's own\n"
           "  --cache DIR          default records and objects here (default: $XDG_CACHE_HOME/quarry)\n"
           "  --cc PROGRAM         the C compiler (default: the first of cc, gcc, clang)\n"
+          "  --nvrtc PATH         NVRTC's library or a folder with it (default: the newest that serves card and driver)\n"
           "  -j N                 compilers at a time (default: one a CPU)\n"
           "  --generator DIR      templates of this source tree instead of the built-in ones\n"
           "  --json               list: one record a line, as stored\n", f);
 }
 
-enum { O_EFFORT = 256, O_PRESET, O_TYPE, O_NUMERICS, O_KV_K, O_KV_V, O_CARD, O_TUNES, O_CACHE, O_CC, O_GENERATOR, O_JSON, O_VERSION, O_HELP };
+enum { O_EFFORT = 256, O_PRESET, O_TYPE, O_NUMERICS, O_KV_K, O_KV_V, O_CARD, O_DEVICE, O_TUNES, O_CACHE, O_CC, O_NVRTC, O_GENERATOR, O_JSON, O_VERSION, O_HELP };
 
 static const struct option longs[] = {
     { "effort", 1, NULL, O_EFFORT },     { "preset", 1, NULL, O_PRESET },   { "type", 1, NULL, O_TYPE },
@@ -36,6 +39,7 @@ static const struct option longs[] = {
     { "card", 1, NULL, O_CARD },         { "tunes", 1, NULL, O_TUNES },     { "cache", 1, NULL, O_CACHE },
     { "cc", 1, NULL, O_CC },             { "generator", 1, NULL, O_GENERATOR }, { "json", 0, NULL, O_JSON },
     { "version", 0, NULL, O_VERSION },   { "help", 0, NULL, O_HELP },       { "threads", 1, NULL, 't' },
+    { "device", 1, NULL, O_DEVICE },     { "nvrtc", 1, NULL, O_NVRTC },
     { "model", 1, NULL, 'm' },           { "jobs", 1, NULL, 'j' },          { 0 },
 };
 
@@ -59,7 +63,9 @@ static const char **slot_of(struct options *o, struct raw *r, int c)
     case O_CARD: return &r->card;
     case O_TUNES: return &o->tunes;
     case O_CACHE: return &o->cache;
-    case O_CC: return &o->cc;
+    case O_CC: return &o->given.cc;
+    case O_NVRTC: return &o->given.nvrtc.given;
+    case O_DEVICE: return &o->device;
     case O_GENERATOR: return &o->generator;
     default: return NULL;
     }
@@ -118,6 +124,17 @@ static int check_effort(const struct options *o, const struct raw *raw, struct q
     return Q_OK;
 }
 
+/* The supervisor only asks: measuring is a child's, so the device is closed at once. */
+static int card_of_device(struct options *o, int threads, struct q_err *e)
+{
+    struct q_device *d;
+    int rc = !strcmp(o->device, "cpu") ? card_detect_cpu(&o->card, threads, e) : device_open(&d, o->device, threads, e);
+    if (rc || !strcmp(o->device, "cpu")) return rc;
+    o->card = d->card;
+    d->ops->close(d);
+    return Q_OK;
+}
+
 static int check(struct options *o, const struct raw *raw, struct q_err *e)
 {
     int threads = 0, numerics = q_numerics_parse(raw->numerics), r;
@@ -127,7 +144,9 @@ static int check(struct options *o, const struct raw *raw, struct q_err *e)
     o->numerics = (enum q_numerics)numerics;
     if ((r = to_count("-t", raw->threads, &threads, e)) || (r = to_count("-j", raw->jobs, &o->jobs, e))) return r;
     if (!strcmp(o->verb, "tune") && !o->model == !o->preset) return q_fail(e, Q_EINPUT, "expected one of -m FILE and --preset NAME");
-    return raw->card ? card_parse(&o->card, raw->card, e) : card_detect_cpu(&o->card, threads, e);
+    if (raw->card && o->device) return q_fail(e, Q_EINPUT, "--card names a card that need not be here, --device one that is: expected one of them");
+    if (!o->device) o->device = "auto";
+    return raw->card ? card_parse(&o->card, raw->card, e) : card_of_device(o, threads, e);
 }
 
 int options_read(struct options *o, int argc, char **argv, struct q_err *e)

@@ -2,6 +2,7 @@
 #ifndef Q_OPTIONS_H
 #define Q_OPTIONS_H
 
+#include "compiler.h"
 #include "runtime/card.h"
 #include "runtime/kset.h"
 #include <stdio.h>
@@ -10,10 +11,12 @@ struct options {
     const char *verb;                /* "tune" or "list" */
     const char *effort;              /* none, quick or normal */
     const char *model, *preset, *type;
-    struct q_card card;              /* --card, or this machine with -t threads */
+    const char *device;              /* --device: "auto", "cpu", "cuda", "cuda:N" */
+    struct q_card card;              /* --card, or the device's, a CPU's with -t threads */
     enum q_numerics numerics;
     const char *kv_k, *kv_v;
-    const char *tunes, *cache, *cc, *generator;
+    const char *tunes, *cache, *generator;
+    struct compiler_given given;     /* --cc, --nvrtc */
     int jobs;                        /* 0: one a CPU */
     int json;
     int done;                        /* --help or --version was answered */

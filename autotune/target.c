@@ -102,5 +102,6 @@ void target_record(struct record *r, struct gen *g, const struct store_key *k, c
     if (!gk->unit || !*gk->unit) return;
     fill_cost(&r->cost, g, p);
     strcpy(r->kernel, gk->name);
+    r->launch = gk->launch;
     sha_bytes(r->source, gk->unit, strlen(gk->unit));
 }

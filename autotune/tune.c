@@ -39,8 +39,8 @@ struct tuner {
 
 static int compiler_is(const struct tuner *t, const struct record *r)
 {
-    const struct cc *cc = t->o->cc;
-    return !r->n_objects || !cc->program[0] || !strcmp(r->objects[0].compiler, cc->version);
+    const struct compiler *c = t->o->compiler;
+    return !r->n_objects || !c->program[0] || !strcmp(r->objects[0].compiler, c->version);
 }
 
 static int has_objects(const struct tuner *t, const struct record *r)
@@ -73,7 +73,7 @@ static int build_defaults(const struct tuner *t, struct q_err *e)
 {
     const struct tune_opts *o = t->o;
     struct defaults_result done;
-    return defaults_make(o->t, o->g, o->build, o->cc, o->cc_given, NULL, NULL, &done, e);
+    return defaults_make(o->t, o->g, o->build, o->compiler, o->given, NULL, NULL, &done, e);
 }
 
 /* Default kernels, roofs and the child, when the first problem needs them. */
@@ -83,7 +83,7 @@ static int need_measurer(struct tuner *t, struct q_err *e)
     if (t->measure) return Q_OK;
     int rc = store_can_put(o->build->store, e);
     if (!rc) rc = store_can_write(o->build->store, e);
-    if (!rc && !o->cc->program[0]) rc = cc_find(o->cc, o->cc_given, e);
+    if (!rc && !o->compiler->program[0]) rc = compiler_find(o->compiler, &o->t->card, o->given, e);
     if (!rc) rc = build_defaults(t, e);
     if (!rc) rc = roof_read_rate(o->t->card.threads, &t->env.read_rate, e);
     if (!rc) rc = roof_op_rate(o->t->card.threads, o->t->card.isa, &t->env.int8_rate, &t->env.f32_rate, e);
@@ -270,7 +270,7 @@ static int pass_gate(struct tuner *t, char *summary, size_t cap, struct q_err *e
     char *slash = strrchr(dir, '/');
     if (slash) *slash = 0;
     struct gate_opts g = { .t = o->t, .model = o->model, .preset = o->preset, .type = o->type, .tunes = o->tunes, .program_dir = dir,
-                           .g = o->g, .build = o->build, .cc = o->cc, .cc_given = o->cc_given, .progress = &t->progress };
+                           .g = o->g, .build = o->build, .compiler = o->compiler, .given = o->given, .progress = &t->progress };
     progress_line(&t->progress, "gate: the set against numerics reference");
     return gate_run(&g, &t->found, summary, cap, e);
 }
@@ -338,8 +338,8 @@ int tune_make(const struct tune_opts *o, struct q_err *e)
     double start = t.progress.start;
     t.env = (struct contest_env){ .t = o->t, .g = o->g, .build = o->build, .m = &t.table, .effort = effort_find(o->effort), .cold_bytes = cold_bytes(o->t),
                                   .can_build = &t.can_build };
-    if (!o->cc->program[0]) cc_find(o->cc, o->cc_given, NULL);      /* needed only when something is built */
-    int rc = kset_problems(o->t->model, o->t->numerics, o->t->kv_k, o->t->kv_v, layout_of, &t, &list, e);
+    if (!o->compiler->program[0]) compiler_find(o->compiler, &o->t->card, o->given, NULL);      /* needed only when something is built */
+    int rc = kset_problems(o->t->model, &o->t->card, o->t->numerics, o->t->kv_k, o->t->kv_v, layout_of, &t, &list, e);
     if (rc == Q_EMISS && t.err.code) rc = q_fail(e, t.err.code, "%s", t.err.text);
     if (!rc) rc = tune_problems(&t, &list, e);
     if (!rc) rc = finish(&t, start, e);

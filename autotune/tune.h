@@ -13,9 +13,9 @@
 struct tune_opts {
     const struct target *t;
     struct gen *g;
-    const struct build_opts *build;    /* its cc is filled in when it is found */
-    struct cc *cc;
-    const char *cc_given;
+    const struct build_opts *build;    /* its compiler is filled in when it is found */
+    struct compiler *compiler;
+    const struct compiler_given *given;
     const char *effort;                /* quick or normal */
     const char *model, *preset, *type; /* as the command line named the model, for the gate's engines */
     const char *tunes;                 /* --tunes DIR */

@@ -39,12 +39,19 @@ static void note(struct store *s, const char *path, const char *why)
     store_damaged(s, STORE_CACHE, path, line);
 }
 
+/* A name is of one kind of object: what it was built from tells which. */
+static int find_object(const struct store *s, const char *name, char path[Q_PATH], struct q_err *e)
+{
+    int r = object_path(s, name, ".cubin", path, e);
+    return r || !access(path, F_OK) ? r : object_path(s, name, ".so", path, e);
+}
+
 int store_object(struct store *s, const char *name, char path[Q_PATH], struct q_err *e)
 {
     char sum_path[Q_PATH], sum[65], found[65];
     struct q_err why;
     long size;
-    int r = object_path(s, name, ".so", path, e);
+    int r = find_object(s, name, path, e);
     if (r) return r;
     if ((r = object_path(s, name, ".sum", sum_path, e))) return r;
     if ((r = sha_file(found, path, &size, &why))) {
@@ -93,7 +100,8 @@ int store_publish(struct store *s, const char *built, const char *name, char con
     char path[Q_PATH], sum_path[Q_PATH], dir[Q_PATH];
     int r = sha_file(content, built, size, e);
     if (r) return r;
-    if ((r = object_path(s, name, ".so", path, e)) || (r = object_path(s, name, ".sum", sum_path, e))) return r;
+    const char *dot = strrchr(built, '.');
+    if ((r = object_path(s, name, dot ? dot : "", path, e)) || (r = object_path(s, name, ".sum", sum_path, e))) return r;
     snprintf(dir, sizeof dir, "%s", path);
     *strrchr(dir, '/') = 0;
     if ((r = dir_make(dir, e))) return r;

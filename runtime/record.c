@@ -54,6 +54,12 @@ static void take_object(struct reader *rd, const cJSON *o, struct record_object 
     take_hash(rd, o, "name", b->name, 0);
     take_hash(rd, o, "content", b->content, 0);
     take_int(rd, o, "size", 1L << 30, &b->size);
+    if (strcmp(b->kind, "cubin")) return;
+    long regs = 0, spill = 0;
+    take_int(rd, o, "regs", 1024, &regs);
+    take_int(rd, o, "spill", 1 << 20, &spill);
+    b->regs = (int)regs;
+    b->spill = (int)spill;
 }
 
 static void take_objects(struct reader *rd, const cJSON *o, struct record *r)
@@ -65,6 +71,54 @@ static void take_objects(struct reader *rd, const cJSON *o, struct record *r)
         if (r->n_objects == RECORD_OBJECTS || rd->failed) break;
         take_object(rd, item, &r->objects[r->n_objects++]);
     }
+}
+
+/* --- launch: what goes to a driver is checked number by number ---------------------------------------------------------------- */
+
+enum { MOST_THREADS = 1024, WARP = 32, MOST_SMEM = 228 * 1024, MOST_BLOCKS = 0x7FFFFFFF };
+
+static void take_axis(struct reader *rd, const cJSON *list, struct q_axis *a)
+{
+    int *const out[] = { &a->mul, &a->per_rows, &a->per_seqs, &a->per_ctx };
+    if (!rd->failed && cJSON_GetArraySize(list) != 4) rd->failed = q_fail(rd->e, Q_EINPUT, "%s: an axis of 'grid' is not four numbers", rd->where);
+    for (int i = 0; i < 4 && !rd->failed; i++) {
+        const cJSON *item = cJSON_GetArrayItem(list, i);
+        double d = cJSON_IsNumber(item) ? item->valuedouble : -1;
+        if (d >= (i ? 0 : 1) && d <= MOST_BLOCKS && d == (double)(long)d) *out[i] = (int)d;
+        else rd->failed = q_fail(rd->e, Q_EINPUT, "%s: 'grid' holds a number that no grid has", rd->where);
+    }
+}
+
+static void take_phase(struct reader *rd, const cJSON *o, struct q_phase *p)
+{
+    long threads = 0, smem = 0;
+    const cJSON *grid = cJSON_GetObjectItemCaseSensitive(o, "grid");
+    take_int(rd, o, "threads", MOST_THREADS, &threads);
+    take_int(rd, o, "smem", MOST_SMEM, &smem);
+    if (!rd->failed && (threads < 1 || threads % WARP)) rd->failed = q_fail(rd->e, Q_EINPUT, "%s: %ld threads are no whole warps", rd->where, threads);
+    if (!rd->failed && cJSON_GetArraySize(grid) != 3) rd->failed = q_fail(rd->e, Q_EINPUT, "%s: 'grid' has no three axes", rd->where);
+    for (int i = 0; i < 3; i++) take_axis(rd, cJSON_GetArrayItem(grid, i), &p->grid[i]);
+    p->threads = (int)threads;
+    p->smem = (int)smem;
+}
+
+static int has_cubin(const struct record *r)
+{
+    for (int i = 0; i < r->n_objects; i++)
+        if (!strcmp(r->objects[i].kind, "cubin")) return 1;
+    return 0;
+}
+
+static void take_launch(struct reader *rd, const cJSON *o, struct record *r)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(o, "launch");
+    int n = cJSON_GetArraySize(list);
+    if (rd->failed) return;
+    if (list && (!cJSON_IsArray(list) || n < 1 || n > Q_PHASES))
+        rd->failed = q_fail(rd->e, Q_EINPUT, "%s: 'launch' is not a list of 1..%d phases", rd->where, Q_PHASES);
+    else if (!n && has_cubin(r)) rd->failed = q_fail(rd->e, Q_EINPUT, "%s: a cubin without 'launch'", rd->where);
+    for (int i = 0; i < n && !rd->failed; i++) take_phase(rd, cJSON_GetArrayItem(list, i), &r->launch.phase[i]);
+    r->launch.n = rd->failed ? 0 : n;
 }
 
 static void take_shape(struct reader *rd, const cJSON *o, const char *name, char *dst, size_t cap)
@@ -93,6 +147,7 @@ static void take_all(struct reader *rd, const cJSON *o, struct record *r)
     take_hash(rd, o, "source", r->source, 1);
     take(rd, o, "version", r->version, sizeof r->version, NULL, 1);
     take_objects(rd, o, r);
+    take_launch(rd, o, r);
     r->rows = (int)rows;
     r->ctx = (int)ctx;
 }
@@ -200,8 +255,29 @@ static cJSON *object_json(const struct record_object *b)
     cJSON_AddStringToObject(o, "flags", b->flags);
     cJSON_AddStringToObject(o, "kind", b->kind);
     cJSON_AddStringToObject(o, "name", b->name);
+    if (!strcmp(b->kind, "cubin")) cJSON_AddNumberToObject(o, "regs", b->regs);
     cJSON_AddNumberToObject(o, "size", (double)b->size);
+    if (!strcmp(b->kind, "cubin")) cJSON_AddNumberToObject(o, "spill", b->spill);
     return o;
+}
+
+static cJSON *phase_json(const struct q_phase *p)
+{
+    cJSON *o = cJSON_CreateObject(), *grid = cJSON_AddArrayToObject(o, "grid");
+    for (int i = 0; i < 3; i++) {
+        const struct q_axis *a = &p->grid[i];
+        cJSON_AddItemToArray(grid, cJSON_CreateIntArray((const int[]){ a->mul, a->per_rows, a->per_seqs, a->per_ctx }, 4));
+    }
+    cJSON_AddNumberToObject(o, "smem", p->smem);
+    cJSON_AddNumberToObject(o, "threads", p->threads);
+    return o;
+}
+
+static void add_launch(cJSON *o, const struct q_phases *launch)
+{
+    if (!launch->n) return;
+    cJSON *list = cJSON_AddArrayToObject(o, "launch");
+    for (int i = 0; i < launch->n; i++) cJSON_AddItemToArray(list, phase_json(&launch->phase[i]));
 }
 
 /* Three decimals: a nanosecond, a thousandth of a percent. */
@@ -260,6 +336,7 @@ static cJSON *record_json(const struct record *r)
     if (r->effort[0]) cJSON_AddNumberToObject(o, "gain", rounded(r->gain));
     cJSON_AddStringToObject(o, "generator", r->generator);
     cJSON_AddStringToObject(o, "kernel", r->kernel);
+    add_launch(o, &r->launch);
     cJSON_AddStringToObject(o, "layout", r->layout);
     add_times(o, r);
     cJSON_AddStringToObject(o, "numerics", r->numerics);

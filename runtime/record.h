@@ -14,13 +14,14 @@
 enum { RECORD_FORMAT = 1, RECORD_OBJECTS = 4, RECORD_BYTES = 64 * 1024 };
 
 struct record_object {
-    char kind[8];          /* "so" */
-    char arch[16];         /* "x86_64" */
-    char compiler[128];    /* the first line of its --version */
+    char kind[8];          /* "so", "cubin" */
+    char arch[16];         /* "x86_64", "sm_70" */
+    char compiler[128];    /* the first line of its --version; "NVRTC 12.9" */
     char flags[192];
     char name[65];         /* SHA-256 of unit, arch, compiler and flags: the file's name in the store */
     char content[65];      /* SHA-256 of the file */
     long size;
+    int regs, spill;       /* of a cubin: registers of a thread, bytes of local memory for spills; 0 where the compiler does not tell */
 };
 
 /* One size at which a winner was timed. */

@@ -2,7 +2,7 @@
  *
  *   <data>/tunes/v1/CARD/OP/PROBLEM-GENERATOR.json     winners that were measured (data: $XDG_DATA_HOME/quarry)
  *   <cache>/defaults/v1/...                            the same for default params: built again at no loss
- *   <cache>/objects/AA/HASH.so, HASH.sum               immutable objects, the hash of their content beside them
+ *   <cache>/objects/AA/HASH.so|.cubin, HASH.sum        immutable objects, the hash of their content beside them
  *
  * Layers of records, first wins: --tunes DIR, <data>/tunes, the site's (/usr/share/quarry/tunes), <cache>/defaults; before the last, the
  * winner of another card that is near this one is borrowed (borrow.c). A record is
@@ -59,7 +59,7 @@ int store_each(struct store *s, const char *card, int (*visit)(void *arg, const 
 int store_object(struct store *s, const char *name, char path[Q_PATH], struct q_err *e);
 /* A private directory on the objects' disk to build in; the caller removes it (dir_remove). Old ones that nobody removed are. */
 int store_workdir(struct store *s, char dir[Q_PATH], struct q_err *e);
-/* Moves a built file into the store; fills content and size. */
+/* Moves a built file, KERNEL.so or KERNEL.cubin, into the store; fills content and size. */
 int store_publish(struct store *s, const char *built, const char *name, char content[65], long *size, struct q_err *e);
 
 #endif
