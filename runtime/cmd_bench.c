@@ -3,10 +3,11 @@
 #include "cli.h"
 #include "cmd.h"
 #include "kv.h"
-#include "model.h"
+#include "model_parts.h"
 #include "roof.h"
 #include "shape.h"
 #include "trace.h"
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +38,9 @@ static void help(void)
            "  -r N                repetitions, medians are printed (3)\n"
            "  --json              results as JSON\n"
            "  --trace             then, for each depth, one more run with the time of every kernel\n\n"
-           "The roof of decode is what reading memory allows: every token reads the weights, the KV before it and the states, at the\n"
-           "rate that is measured first. Weights that fit the last-level cache need no memory: in cache.\n\n%s",
+           "Roofs are measured first. That of decode is what reading memory allows: every token reads the weights, the KV before it and\n"
+           "the states; weights that fit the last-level cache need no memory: in cache. That of prefill is what the fastest int8\n"
+           "instruction could multiply of the layers' matrices.\n\n%s",
            cli_engine_help);
 }
 
@@ -147,7 +149,22 @@ static double weight_bytes(const struct q_model *m) { return (double)m->weight_b
 static int in_cache(const struct q_engine *en)
 {
     const struct q_card *c = q_engine_card(en);
-    return weight_bytes(q_engine_model(en)) <= 1024.0 * (c->l3_kib ? c->l3_kib : c->l2_kib);
+    int cache_kib = c->kind == Q_CARD_CUDA ? c->l2 : c->l3_kib ? c->l3_kib : c->l2_kib;
+    return weight_bytes(q_engine_model(en)) <= 1024.0 * cache_kib;
+}
+
+static int count_layer_matrix(void *user, const struct q_part *p, int layer, struct q_tensor *t)
+{
+    if (layer >= 0 && p->role == ROLE_MATRIX) *(double *)user += 2.0 * (double)t->n * (double)t->k;
+    return 0;
+}
+
+/* Operations that one token of a prompt must do in the layers' matrices; attention's and the delta net's are not counted. */
+static double prefill_ops(const struct q_engine *en)
+{
+    double ops = 0;
+    q_each_part((struct q_model *)(uintptr_t)q_engine_model(en), count_layer_matrix, &ops);
+    return ops;
 }
 
 /* Bytes that one decode step must read or write: weights, KV, states twice. */
@@ -170,21 +187,23 @@ static void print_json_text(const char *s)
     putchar('"');
 }
 
-/* roof: tokens a second; 0: none is given for this test; < 0: the weights lie in a cache. */
-static void print_row(struct bench *b, const struct q_engine *en, const char *test, int depth, const struct sample *s, double roof)
+/* roof: tokens a second; 0: none is given for this test; < 0: the weights lie in a cache. what: of which measured ceiling. */
+static void print_row(struct bench *b, const struct q_engine *en, const char *test, int depth, const struct sample *s, double roof, const char *what)
 {
     char text[48] = "";
     if (s->max > 1.5 * s->min) b->varied = 1;
     if (b->json) {
         printf("%s{\"model\": ", b->rows_printed++ ? ",\n " : "[");
         print_json_text(q_engine_model(en)->path);
+        printf(", \"device\": ");
+        print_json_text(q_engine_about(en));
         printf(", \"threads\": %d, \"test\": \"%s\", \"depth\": %d, \"tokens_per_second\": %.3f, \"min\": %.3f, \"max\": %.3f",
                q_engine_threads(en), test, depth, s->median, s->min, s->max);
         if (roof > 0) printf(", \"roof\": %.3f, \"percent_of_roof\": %.1f", roof, 100 * s->median / roof);
         if (roof < 0) printf(", \"in_cache\": true");
         printf("}");
     } else {
-        if (roof > 0) snprintf(text, sizeof text, "%.1f %% of %.1f GB/s", 100 * s->median / roof, b->roofs.read * 1e-9);
+        if (roof > 0) snprintf(text, sizeof text, "%.1f %% of %s", 100 * s->median / roof, what);
         printf("| %-7s | %6d | %9.2f | %9.2f | %9.2f | %-21s |\n", test, depth, s->median, s->min, s->max, roof < 0 ? "in cache" : text);
     }
     fflush(stdout);
@@ -192,18 +211,20 @@ static void print_row(struct bench *b, const struct q_engine *en, const char *te
 
 static int bench_depth(struct bench *b, struct q_engine *en, int depth, struct q_err *e)
 {
-    char test[16];
+    char test[16], what[32];
     struct sample s;
     int rc = Q_OK;
     if (b->prompt) {
         rc = measure(b, en, depth, 0, &s, e);
         snprintf(test, sizeof test, "pp%ld", b->prompt);
-        if (!rc) print_row(b, en, test, depth, &s, 0);
+        snprintf(what, sizeof what, "%.2f TOP/s", b->roofs.int8 * 1e-12);
+        if (!rc) print_row(b, en, test, depth, &s, b->roofs.int8 / prefill_ops(en), what);
     }
     if (!rc && b->generate) {
         rc = measure(b, en, depth, 1, &s, e);
         snprintf(test, sizeof test, "tg%ld", b->generate);
-        if (!rc) print_row(b, en, test, depth, &s, in_cache(en) ? -1 : b->roofs.read / decode_bytes(en, depth + (int)b->generate / 2));
+        snprintf(what, sizeof what, "%.1f GB/s", b->roofs.read * 1e-9);
+        if (!rc) print_row(b, en, test, depth, &s, in_cache(en) ? -1 : b->roofs.read / decode_bytes(en, depth + (int)b->generate / 2), what);
     }
     return rc;
 }
@@ -308,9 +329,9 @@ static int bench_all(struct bench *b, struct q_engine *en, struct q_err *e)
     int rc = q_engine_roofs(en, &b->roofs, e);
     if (rc) return rc;
     if (!b->json)
-        printf("%s, %d thread%s, medians of %ld\n\n| test    |  depth |     tok/s |       min |       max | roof                  |\n"
+        printf("%s, %s, medians of %ld\n\n| test    |  depth |     tok/s |       min |       max | roof                  |\n"
                "|---------|-------:|----------:|----------:|----------:|-----------------------|\n",
-               q_engine_model(en)->path, q_engine_threads(en), cli_s(q_engine_threads(en)), b->reps);
+               q_engine_model(en)->path, q_engine_about(en), b->reps);
     for (int i = 0; i < b->n_depths && !rc; i++) rc = bench_depth(b, en, b->depth[i], e);
     if (!rc && b->trace) rc = trace_all(b, en, e);
     if (b->json) printf("%s]\n", b->rows_printed ? "" : "[");
