@@ -204,7 +204,7 @@ static void print_row(struct bench *b, const struct q_engine *en, const char *te
         printf("}");
     } else {
         if (roof > 0) snprintf(text, sizeof text, "%.1f %% of %s", 100 * s->median / roof, what);
-        printf("| %-7s | %6d | %9.2f | %9.2f | %9.2f | %-21s |\n", test, depth, s->median, s->min, s->max, roof < 0 ? "in cache" : text);
+        printf("| %-7s | %6d | %9.2f | %9.2f | %9.2f | %-23s |\n", test, depth, s->median, s->min, s->max, roof < 0 ? "in cache" : text);
     }
     fflush(stdout);
 }
@@ -329,8 +329,8 @@ static int bench_all(struct bench *b, struct q_engine *en, struct q_err *e)
     int rc = q_engine_roofs(en, &b->roofs, e);
     if (rc) return rc;
     if (!b->json)
-        printf("%s, %s, medians of %ld\n\n| test    |  depth |     tok/s |       min |       max | roof                  |\n"
-               "|---------|-------:|----------:|----------:|----------:|-----------------------|\n",
+        printf("%s, %s, medians of %ld\n\n| test    |  depth |     tok/s |       min |       max | roof                    |\n"
+               "|---------|-------:|----------:|----------:|----------:|-------------------------|\n",
                q_engine_model(en)->path, q_engine_about(en), b->reps);
     for (int i = 0; i < b->n_depths && !rc; i++) rc = bench_depth(b, en, b->depth[i], e);
     if (!rc && b->trace) rc = trace_all(b, en, e);
