@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "cli.h"
+#include "device_open.h"
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -24,8 +25,9 @@ const char cli_engine_help[] =
     "                      free: may also lower precision\n"
     "                      reference: fp32 activations and KV, plain kernels\n"
     "  --kv-k F, --kv-v F  format of stored K and V: f16 (default), f32\n"
-    "  --device cpu        where to run (this version: cpu)\n"
+    "  --device D          where to run: auto (the card when there is one, the default), cpu, cuda, cuda:N\n"
     "  --tunes DIR         look for kernel records in DIR first\n"
+    "  --debug=LIST        launch: wait for every kernel, so that one that faults is named\n"
     "  -q                  no facts on stderr\n";
 
 static void say(void *arg, const char *line) { cli_fact(arg, "%s", line); }
@@ -107,8 +109,19 @@ static int option_numerics(struct q_cli *c, const char *value)
 
 static int option_device(struct q_cli *c, const char *value)
 {
-    if (!strcmp(value, "cpu") || !strcmp(value, "auto")) return 0;
-    fprintf(stderr, "quarry %s: --device is cpu in this version, not '%s'\n", c->verb, value);
+    int index;
+    c->engine.device = value;
+    if (device_name_good(value, &index)) return 0;
+    fprintf(stderr, "quarry %s: --device is auto, cpu, cuda or cuda:N, not '%s'\n", c->verb, value);
+    return -1;
+}
+
+/* A list, of one word in this version. */
+static int option_debug(struct q_cli *c, const char *value)
+{
+    c->engine.debug_launch = !strcmp(value, "launch");
+    if (c->engine.debug_launch) return 0;
+    fprintf(stderr, "quarry %s: --debug takes launch, not '%s'\n", c->verb, value);
     return -1;
 }
 
@@ -128,6 +141,7 @@ int cli_option(struct q_cli *c, int opt, const char *value)
         return 0;
     case CLI_NUMERICS: return option_numerics(c, value);
     case CLI_DEVICE: return option_device(c, value);
+    case CLI_DEBUG: return option_debug(c, value);
     case CLI_TUNES: c->engine.tunes = value; return 0;
     case CLI_PRESET: c->engine.preset = value; return 0;
     case CLI_TYPE: c->engine.preset_type = value; return 0;

@@ -24,7 +24,8 @@ static int find_functions(struct cuda_api *cu, const char *library, struct q_err
         void *f = dlsym(cu->library, entries[i].symbol);
         memcpy((char *)cu + entries[i].at, &f, sizeof f);
         if (!f && entries[i].presence == required)
-            return q_fail(e, Q_EUNSUP, "%s: this driver has no %s: it is too old, install one of the 470 series or newer", library, entries[i].symbol);
+            return q_fail(e, Q_EUNSUP, "%s: this driver has no %s: it is too old, install one of the 470 series or newer", library,
+                          entries[i].symbol);
     }
     return Q_OK;
 }
@@ -48,14 +49,15 @@ int cuda_start(struct cuda_api *cu, struct q_err *e)
     int rc = cuda_check(cu, cu->cuInit(0), "cuInit", e);
     if (!rc) rc = cuda_check(cu, cu->cuDriverGetVersion(&cu->version), "cuDriverGetVersion", e);
     if (!rc && cu->version < OLDEST)
-        rc = q_fail(e, Q_EUNSUP, "the NVIDIA driver is too old: it stands for CUDA %d.%d and quarry needs 11.4, install one of the 470 series or newer",
-                    cu->version / 1000, cu->version % 1000 / 10);
+        rc = q_fail(e, Q_EUNSUP, "the NVIDIA driver is too old: it stands for CUDA %d.%d and quarry needs 11.4; install one of the 470 "
+                    "series or newer", cu->version / 1000, cu->version % 1000 / 10);
     return rc;
 }
 
+/* A driver that has run keeps threads of its own: it stays. */
 void cuda_close(struct cuda_api *cu)
 {
-    if (cu->library) dlclose(cu->library);
+    if (cu->library && !cu->version) dlclose(cu->library);
     memset(cu, 0, sizeof *cu);
 }
 

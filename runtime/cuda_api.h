@@ -67,6 +67,7 @@ enum cu_function_attribute {
     CU_FUNCTION_SHARED_BYTES = 1,         /* static */
     CU_FUNCTION_LOCAL_BYTES = 3,
     CU_FUNCTION_REGISTERS = 4,
+    CU_FUNCTION_PTX_VERSION = 5,          /* compute capability it was compiled for: 70, 90 */
     CU_FUNCTION_MAX_DYNAMIC_SHARED_BYTES = 8,
 };
 
@@ -74,6 +75,7 @@ enum {
     CU_CONTEXT_SCHED_SPIN = 1,
     CU_STREAM_NON_BLOCKING = 1,
     CU_EVENT_DISABLE_TIMING = 2,
+    CU_EVENT_RECORD_EXTERNAL = 1,               /* in a capture: record at every launch of the graph */
     CU_CAPTURE_THREAD_LOCAL = 1,
     CU_COMPUTE_MODE_PROHIBITED = 2,
     CU_PROGRAMMATIC_STREAM_SERIALIZATION = 6,   /* id of a launch attribute */
@@ -113,6 +115,7 @@ enum {
     F(required, cuEventCreate, cuEventCreate, (cu_event *event, unsigned int flags))                                             \
     F(required, cuEventDestroy, cuEventDestroy_v2, (cu_event event))                                                             \
     F(required, cuEventRecord, cuEventRecord, (cu_event event, cu_stream stream))                                                \
+    F(optional, cuEventRecordWithFlags, cuEventRecordWithFlags, (cu_event event, cu_stream stream, unsigned int flags))          \
     F(required, cuEventSynchronize, cuEventSynchronize, (cu_event event))                                                        \
     F(required, cuEventElapsedTime, cuEventElapsedTime, (float *milliseconds, cu_event from, cu_event to))                       \
     F(required, cuModuleLoadDataEx, cuModuleLoadDataEx,                                                                          \

@@ -1,7 +1,61 @@
-#include "device.h"
+#include "device_open.h"
+#include "cuda_api.h"
+#include "pci.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int device_name_good(const char *which, int *index)
+{
+    *index = 0;
+    if (!strcmp(which, "auto") || !strcmp(which, "cpu") || !strcmp(which, "cuda")) return 1;
+    if (strncmp(which, "cuda:", 5) || !isdigit((unsigned char)which[5]) || strlen(which) > 8) return 0;
+    char *end;
+    *index = (int)strtol(which + 5, &end, 10);
+    return !*end;
+}
+
+/* Cards that the driver counts, whether or not they can be used. */
+static int cards_shown(const char *libcuda)
+{
+    struct cuda_api cu;
+    int n = 0;
+    if (cuda_open(&cu, libcuda, NULL)) return 0;
+    if (cuda_start(&cu, NULL) || cu.cuDeviceGetCount(&n)) n = 0;
+    cuda_close(&cu);
+    return n;
+}
+
+/* A run on the CPU where a card was meant is a hundred times slower and looks the same: so it has to be asked for. */
+static int refuse(const struct pci_device *found, int n, const char *why, struct q_err *e)
+{
+    char where[160] = "a card";
+    if (n) snprintf(where, sizeof where, "an NVIDIA device (%s, 10de:%04x, kernel driver %s)", found->address, found->device, *found->driver ? found->driver : "none");
+    return q_fail(e, Q_EUNSUP, "there is %s, but it cannot be used: %.500s (`quarry doctor` tells more; --device cpu runs on the CPU)", where, why);
+}
+
+static int open_auto(struct q_device **d, int threads, const struct device_places *at, struct q_err *e)
+{
+    struct q_err why;
+    struct pci_device found[1];
+    if (!device_cuda_open_with(d, 0, at->libcuda, &why)) return Q_OK;
+    int n = pci_nvidia(at->pci, found, 1);
+    if (n || cards_shown(at->libcuda)) return refuse(found, n, why.text, e);
+    return device_cpu_open(d, threads, e);
+}
+
+int device_open_at(struct q_device **d, const char *which, int threads, const struct device_places *at, struct q_err *e)
+{
+    int index;
+    if (!which) which = "auto";
+    if (!device_name_good(which, &index)) return q_fail(e, Q_EINPUT, "a device is auto, cpu, cuda or cuda:N, not '%.60s'", which);
+    if (!strcmp(which, "cpu")) return device_cpu_open(d, threads, e);
+    if (!strcmp(which, "auto")) return open_auto(d, threads, at, e);
+    return device_cuda_open_with(d, index, at->libcuda, e);
+}
 
 int device_open(struct q_device **d, const char *which, int threads, struct q_err *e)
 {
-    (void)which;
-    return device_cpu_open(d, threads, e);
+    return device_open_at(d, which, threads, &(struct device_places){0}, e);
 }

@@ -202,6 +202,7 @@ int q_engine_open(struct q_engine **out, const struct q_engine_opts *o, struct q
     if (!en) return q_fail(e, Q_EMEM, "no memory for an engine");
     en->o = *o;
     int rc = device_open(&en->device, o->device, o->threads, e);
+    if (!rc) en->device->careful = o->debug_launch;
     if (!rc) rc = open_model(en, e);
     if (!rc) rc = fill_defaults(en, e);
     if (!rc) tell_device(en);

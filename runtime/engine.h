@@ -32,6 +32,7 @@ struct q_engine_opts {
     int max_snaps;                      /* snapshots that may exist at once; 0: none */
     int max_rows;                       /* rows a step; 0: 512 */
     int max_out;                        /* rows a step whose logits are wanted; 0: max_seqs */
+    int debug_launch;                   /* 1: every launch on a card is waited for, so that a fault names its kernel */
     enum q_numerics numerics;
     const char *kv_k, *kv_v;            /* "f16" (default) or "f32"; numerics reference: f32 */
     const char *tunes;                  /* --tunes DIR */

@@ -54,4 +54,16 @@ static inline long q_axis_blocks(const struct q_axis *a, const struct q_extent *
     return n < 1 ? 1 : n;
 }
 
+static inline int q_bucket(int n, int least, int factor)
+{
+    while (least < n) least *= factor;
+    return least;
+}
+
+/* The bucket that an extent falls into: rows and sequences to powers of two, KV tokens to 1024 times a power of four. */
+static inline struct q_extent q_extent_bucket(const struct q_extent *x)
+{
+    return (struct q_extent){q_bucket(x->rows, 1, 2), q_bucket(x->seqs, 1, 2), q_bucket(x->ctx, 1024, 4)};
+}
+
 #endif
