@@ -6,4 +6,10 @@ return {
   default = function(p, card) return { isa = lib.default_isa(p, card) } end,
   bytes   = function(p, rows) return rows * (4 * p.n + p.n + p.n // 4) end,
   ops     = function(p, rows) return rows * 4 * p.n end,
+  cuda    = {
+    params  = { { "threads", { 64, 128, 256, 512 } } },
+    require = { { "n is a multiple of 32", function(p) return p.n % 32 == 0 end } },
+    default = function() return { threads = 128 } end,
+    launch  = function(p) return { threads = p.threads, grid = { { lib.ceil_div(p.n // 4, p.threads), rows = 1 } } } end,
+  },
 }

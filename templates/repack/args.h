@@ -1,5 +1,5 @@
 /* repack: rows [row0, row0 + n_rows) of a matrix as they lie in a file, into their places of the whole matrix in another layout.
- * shape: type = q8_0, layout = planes, n, k.  Runs on a card only: the host packs through runtime/layout.h, which is also its ref. */
+ * shape: type = q8_0, layout = planes, n, k.  Runs on a card only: the host packs by runtime/layout.h, as its ref does. */
 #ifndef REPACK_ARGS_H
 #define REPACK_ARGS_H
 struct repack_args {
