@@ -24,4 +24,19 @@ return {
   numerics = lib.numerics_by_fma,
   bytes = function(p, rows) return 8 * rows * p.channels + 4 * p.channels * (3 * p.taps - 2) end,
   ops = function(p, rows) return rows * p.channels * (2 * p.taps + 20) end,
+  cuda = {
+    params = {
+      { "threads", { 32, 64, 128, 256 } },
+      { "rows", { 8, 16, 32 } }, -- of a tile
+    },
+    require = {
+      { "a filter has 2 to 8 taps", function(p) return p.taps >= 2 and p.taps <= 8 end },
+    },
+    default = function(p, card) -- smaller blocks where one row would leave multiprocessors idle
+      local threads = 256
+      while threads > 32 and lib.ceil_div(p.channels, threads) < card.sms do threads = threads // 2 end
+      return { threads = threads, rows = 8 }
+    end,
+    launch = function(p) return { threads = p.threads, grid = { { lib.ceil_div(p.channels, p.threads) }, { 1, rows = p.rows } } } end,
+  },
 }
