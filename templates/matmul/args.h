@@ -10,7 +10,7 @@ struct matmul_args {
     const i32 *n_rows;     /* device count of rows of y */
     const i32 *list;       /* row of x for each row of y; NULL: the same */
     const void *w;         /* [n][k] in `layout` */
-    const i64 *w_offset;   /* device-side byte offset added to w (experts); NULL: 0 */
+    const i64 *w_offset;   /* device-side byte offset added to w (experts), a multiple of 64 but in layout rows; NULL: 0 */
     const f32 *x;          /* act f32: [.][k] */
     struct act_q8 a;       /* act q8: [.][k] */
     f32 *y;                /* [n_rows] rows of n, `y_stride` elements apart */

@@ -46,10 +46,17 @@ static void fill_file(const struct q_format *f, void *p, size_t count, int k, un
     }
 }
 
+/* Bytes from one matrix to the next: whole 64-byte lines, but for rows as in the file, which experts keep. */
+static size_t distance(const struct weights *w)
+{
+    size_t bytes = (size_t)w->layout->bytes(w->format, w->n, w->k);
+    return w->layout->pack ? (bytes + 63) / 64 * 64 : bytes;
+}
+
 /* `copies` matrices one behind the other, in the shape's layout. */
 static void *make_weights(struct ref_case *c, const struct weights *w, int copies, unsigned long long *seed)
 {
-    size_t bytes = (size_t)w->layout->bytes(w->format, w->n, w->k);
+    size_t bytes = distance(w);
     char *device = ref_buf(c, "w", REF_IN, REF_BYTES, bytes * copies, 0);
     void *file = malloc(bytes);
     if (!file) abort();
@@ -90,7 +97,7 @@ static int matmul_make(struct ref_case *c, void *args, const struct q_shape *s, 
     a->w = make_weights(c, &w, 1 + offset, &seed);
     if (offset) {
         i64 *at = ref_buf(c, "w_offset", REF_IN, REF_BYTES, sizeof *at, 0);
-        *at = w.layout->bytes(w.format, w.n, w.k);
+        *at = (i64)distance(&w);
         a->w_offset = at;
     }
     if (listed) a->list = make_list(c, size->rows, x_rows, &seed);
@@ -101,6 +108,7 @@ static int matmul_make(struct ref_case *c, void *args, const struct q_shape *s, 
         ref_fill_f32(x, (size_t)x_rows * w.k, &seed, 1);
         a->x = x;
     }
+    if (shape_is(s, "layout", "planes")) a->work = ref_buf(c, "work", REF_WORK, REF_F32, (size_t)matmul_work(size->rows) / 4, 0);
     make_y(c, a, shape_is(s, "epi", "add"), size->rows, w.n, &seed);
     return 0;
 }

@@ -20,6 +20,140 @@ local function tile(p, isa)
   return p.layout == "rows" and { 2, 4 } or R16[isa]
 end
 
+-- CUDA. tile: XxW_xxw, a block's rows of x by rows of w, then those that a thread (paths dp4a, ffma, hfma2) or a warp owns.
+-- step: k of a stage of shared memory; stages: how many; load: through registers, a quarter a 32-block, or by cp.async; unroll: 32-blocks.
+-- chain: chunk is canonical, whole is one chain over k; split: k cut over that many blocks, their sums added by a second kernel.
+local TILES = {
+  dp4a    = { "128x128_8x8", "64x128_8x8", "64x128_4x16", "128x256_8x16", "64x64_8x4", "32x64_4x8" },
+  ffma    = { "128x128_8x8", "64x128_8x8", "64x64_8x4", "32x64_4x8" },
+  hfma2   = { "128x128_8x8", "64x128_8x8", "64x64_8x4", "32x64_4x8" },
+  mma_i8  = { "128x128_64x64", "64x128_64x32", "128x128_64x32", "128x256_64x64", "64x64_32x32", "32x64_32x16" },
+  mma_f16 = { "128x128_64x32", "64x128_64x32", "64x64_32x32", "32x64_32x16" },
+  float   = { "16x32_8x8", "32x16_8x8", "16x16_8x8", "16x16_4x8" },
+}
+local ALL_TILES = {}
+for _, path in ipairs { "dp4a", "ffma", "hfma2", "mma_i8", "mma_f16", "float" } do
+  for _, t in ipairs(TILES[path]) do
+    if not table.concat(ALL_TILES, " "):find(t, 1, true) then ALL_TILES[#ALL_TILES + 1] = t end
+  end
+end
+
+local function has(list, v)
+  for _, x in ipairs(list) do
+    if x == v then return true end
+  end
+  return false
+end
+
+local function is_mma(p) return p.path:find("^mma") ~= nil end
+local function tiles_of(p) return TILES[p.act == "f32" and "float" or p.path] end
+-- Sums that a thread keeps beside those of the running chunk.
+local function keeps_totals(p) return p.chain == "chunk" and p.k > 1024 and p.split == 1 end
+
+-- Registers that a thread wants, roughly: its sums, and what it holds of a 32-block.
+local function registers(p, g)
+  local sums = g.sums_x * g.sums_w * (keeps_totals(p) and 2 or 1)
+  if p.path == "dp4a" then return sums + 8 * g.own_x + 40 end
+  if p.path == "mma_i8" then return sums + g.own_x // 4 + g.own_w // 4 + 60 end
+  return sums + g.sums_x * g.sums_w * (p.path == "hfma2" and 1 or 1) + 60
+end
+
+-- What the template needs to know: a block's geometry, the places in a stage, how many blocks a multiprocessor shall hold.
+local function plan(p, card)
+  local g = { step = p.step }
+  g.x, g.w, g.own_x, g.own_w = p.tile:match("^(%d+)x(%d+)_(%d+)x(%d+)$")
+  for _, name in ipairs { "x", "w", "own_x", "own_w" } do g[name] = math.tointeger(tonumber(g[name])) end
+  local owners = g.x // g.own_x * (g.w // g.own_w)
+  g.threads = (is_mma(p) or p.act == "f32") and owners * 32 or owners
+  g.sums_x, g.sums_w = g.own_x, g.own_w
+  if is_mma(p) then g.sums_x, g.sums_w = g.own_x // 8, g.own_w // 4 end
+  g.at_w = g.x * p.step
+  g.at_dx = g.at_w + g.w * p.step
+  g.at_dw = g.at_dx + p.step // 32 * g.x * 4
+  g.stage = g.at_dw + p.step // 32 * g.w * (p.path == "dp4a" and 8 or 4)
+  g.smem = p.act == "f32" and 0 or p.stages * g.stage + 4 * g.x
+  g.registers = registers(p, g)
+  local cap = g.registers > 168 and 256 or g.registers > 128 and 168 or 128
+  g.blocks = math.max(1, math.min(65536 // (g.threads * cap), card.smem * 1024 // math.max(1, g.smem)))
+  return g
+end
+
+local FEATURE = { dp4a = "dp4a", hfma2 = "half", mma_i8 = "mma_i8", mma_f16 = "mma_f16_884" }
+
+local function float_default(p) return { path = "ffma", tile = "16x32_8x8", step = 128, stages = 2, load = "registers",
+                                         unroll = p.unroll or 2, chain = "chunk", split = 1 } end
+
+-- The path of a card that has them all: matrix instructions, bytes, halves where rounding them is allowed.
+local function best_path(card, numerics)
+  return card.has.mma_i8 and "mma_i8" or card.has.dp4a and "dp4a" or numerics ~= "strict" and card.has.half and "hfma2" or "ffma"
+end
+
+-- The best of a few timed on an H200 (sm_90); narrow matrices take narrow tiles, and k in parts where a few tiles would be all.
+local function default_tile(p, path, small_smem, chain)
+  if path == "mma_i8" then return p.n <= 64 and "64x64_32x32" or "64x128_64x32" end
+  if p.n <= 64 or (small_smem and path ~= "dp4a") then return path == "mma_f16" and "64x64_32x32" or "64x64_8x4" end
+  if path == "dp4a" then return chain == "chunk" and p.k > 1024 and "64x128_8x8" or "128x128_8x8" end
+  return "64x128" .. (path == "mma_f16" and "_64x32" or "_8x8")
+end
+
+local function cuda_default(p, card, numerics)
+  if p.act == "f32" then return float_default(p) end
+  local path = p.path or best_path(card, numerics)
+  local narrow = p.n <= 256 and p.k >= 4096
+  local strict = numerics == "strict"
+  local split = p.split or (narrow and (not strict or p.k == 4096) and 4) or 1
+  local chain = p.chain or (p.k > 1024 and (split > 1 or not strict) and "whole") or "chunk"
+  local async = path == "mma_i8" and card.has.cp_async and p.layout == "planes"
+  local load = p.load or (async and "cp_async" or "registers")
+  local step = p.step or (card.smem < 64 and 64 or 128)
+  return { path = path, tile = default_tile(p, path, card.smem < 64, chain), step = step, stages = 2, load = load,
+           unroll = path == "mma_i8" and 1 or step // 32, chain = chain, split = split }
+end
+
+local cuda = {
+  params = { { "path", { "dp4a", "ffma", "hfma2", "mma_i8", "mma_f16" } }, { "tile", ALL_TILES }, { "step", { 128, 64 } },
+             { "stages", { 2, 3 } }, { "load", { "registers", "cp_async" } }, { "unroll", { 4, 2, 1 } }, { "chain", { "chunk", "whole" } },
+             { "split", { 1, 2, 4 } } },
+  require = {
+    { "int8 activations meet q8_0 weights", function(p) return p.act == "f32" or p.type == "q8_0" end },
+    { "k of q8_0 is whole blocks of 32", function(p) return p.type ~= "q8_0" or p.k % 32 == 0 end },
+    { "weights lie in planes or as in the file", function(p) return p.layout == "rows" or (p.layout == "planes" and p.type == "q8_0") end },
+    { "fp32 activations read weights as in the file", function(p) return p.act == "q8" or p.layout == "rows" end },
+    { "fp32 activations are multiplied by fp32 fma, without stages or parts of k", function(p)
+      return p.act == "q8" or (p.path == "ffma" and p.step == 128 and p.stages == 2 and p.load == "registers" and p.chain == "chunk"
+                               and p.split == 1) end },
+    lib.card_has("the card has the instructions of the path", function(p) return FEATURE[p.path] end),
+    lib.card_has("cp_async needs sm_80", function(p) return p.load == "cp_async" and "cp_async" end),
+    { "the tile is one of the path", function(p) return has(tiles_of(p), p.tile) end },
+    { "cp_async reads planes", function(p) return p.load == "registers" or p.layout == "planes" end },
+    { "loads through registers have two stages", function(p) return p.load == "cp_async" or p.stages == 2 end },
+    { "no more than the 32-blocks of a step are unrolled", function(p) return p.unroll <= p.step // 32 end },
+    { "steps of 64 are for cards with little shared memory", function(p, card) return p.step == 128 or card.smem <= 64 end },
+    { "the stages fit the shared memory", function(p, card) return plan(p, card).smem <= card.smem * 1024 end },
+    { "threads divide the loads of a 32-block", function(p, card)
+      local g = plan(p, card)
+      return p.act == "f32" or p.load == "cp_async" or (2 * g.x % g.threads == 0 and 2 * g.w % g.threads == 0) end },
+    { "the sums fit the registers", function(p, card) return plan(p, card).registers <= 240 end },
+    { "a whole chain differs beyond one chunk", function(p) return p.chain == "chunk" or p.k > 1024 end },
+    { "parts of k are whole chains, and their sums fit the work area", function(p)
+      return p.split == 1 or (p.chain == "whole" and p.split * p.n <= 16384) end },
+  },
+  default = cuda_default,
+  -- Parts of one chunk each are the canonical order.
+  numerics = function(p)
+    local class = p.split > 1 and p.k ~= 1024 * p.split and "split" .. p.split or p.split == 1 and p.chain == "whole" and "whole" or "canonical"
+    if p.path ~= "hfma2" then return class end
+    return class == "canonical" and "hfma2" or "hfma2_" .. class
+  end,
+  launch = function(p, card)
+    local g = plan(p, card)
+    local main = { threads = g.threads, smem = g.smem, grid = { { 1, rows = g.x }, { lib.ceil_div(p.n, g.w) }, { p.split } } }
+    local phases = p.split == 1 and main or { main, { threads = 256, grid = { { 1, rows = 1 }, { lib.ceil_div(p.n, 256) } } } }
+    phases.plan = g
+    return phases
+  end,
+}
+
 return {
   shape  = { { "type", { "q8_0", "f16", "bf16", "f32" } }, { "act", { "q8", "f32" } }, { "layout", { "rows", "r16", "r16u", "planes" } },
              "n", "k", { "epi", { "none", "add" } } },
@@ -55,4 +189,5 @@ return {
     return p.n * (BYTES[p.type] and BYTES[p.type] * p.k or p.k // 32 * 34) + rows * (x + 4 * p.n)
   end,
   ops = function(p, rows) return 2 * rows * p.n * p.k end,
+  cuda = cuda,
 }
