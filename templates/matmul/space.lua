@@ -50,12 +50,14 @@ local function tiles_of(p) return TILES[p.act == "f32" and "float" or p.path] en
 -- Sums that a thread keeps beside those of the running chunk.
 local function keeps_totals(p) return p.chain == "chunk" and p.k > 1024 and p.split == 1 end
 
--- Registers that a thread wants, roughly: its sums, and what it holds of a 32-block.
+-- Registers that a thread wants, by what compilers took: its sums, what it holds of a 32-block, and addresses; parts on their way.
 local function registers(p, g)
-  local sums = g.sums_x * g.sums_w * (keeps_totals(p) and 2 or 1)
-  if p.path == "dp4a" then return sums + 8 * g.own_x + 40 end
-  if p.path == "mma_i8" then return sums + g.own_x // 4 + g.own_w // 4 + 60 end
-  return sums + g.sums_x * g.sums_w * (p.path == "hfma2" and 1 or 1) + 60
+  local sums = g.sums_x * g.sums_w
+  local all = sums * (keeps_totals(p) and 2 or 1) + (p.load == "registers" and 35 or 0)
+  if p.act == "f32" then return sums + 64 end
+  if p.path == "dp4a" then return all + 8 * g.own_x + 75 end
+  if p.path == "mma_i8" then return all + g.own_x // 4 + g.own_w // 4 + 60 end
+  return all + sums + 60
 end
 
 -- What the template needs to know: a block's geometry, the places in a stage, how many blocks a multiprocessor shall hold.
@@ -92,7 +94,7 @@ end
 local function default_tile(p, path, small_smem, chain)
   if path == "mma_i8" then return p.n <= 64 and "64x64_32x32" or "64x128_64x32" end
   if p.n <= 64 or (small_smem and path ~= "dp4a") then return path == "mma_f16" and "64x64_32x32" or "64x64_8x4" end
-  if path == "dp4a" then return chain == "chunk" and p.k > 1024 and "64x128_8x8" or "128x128_8x8" end
+  if path == "dp4a" then return chain == "chunk" and p.k > 1024 and "64x64_8x4" or "128x128_8x8" end
   return "64x128" .. (path == "mma_f16" and "_64x32" or "_8x8")
 end
 
@@ -133,7 +135,7 @@ local cuda = {
     { "threads divide the loads of a 32-block", function(p, card)
       local g = plan(p, card)
       return p.act == "f32" or p.load == "cp_async" or (2 * g.x % g.threads == 0 and 2 * g.w % g.threads == 0) end },
-    { "the sums fit the registers", function(p, card) return plan(p, card).registers <= 240 end },
+    { "the sums fit the registers", function(p, card) return plan(p, card).registers < 268 end },
     { "a whole chain differs beyond one chunk", function(p) return p.chain == "chunk" or p.k > 1024 end },
     { "parts of k are whole chains, and their sums fit the work area", function(p)
       return p.split == 1 or (p.chain == "whole" and p.split * p.n <= 16384) end },
