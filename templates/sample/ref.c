@@ -181,8 +181,8 @@ static int make(struct ref_case *c, void *args, const struct q_shape *s, const s
     struct sample_args *a = args;
     long n = shape_int(s, "n", 0), rows = size->rows;
     i64 cpu = sample_work(n, size->parts), cuda = sample_work_cuda(n, rows);
-    struct step *step = ref_buf(c, "step", REF_IN, REF_BYTES, sizeof *step, 0);
-    struct sampling *p = ref_buf(c, "sampling", REF_IN, REF_BYTES, rows * sizeof *p, 0);
+    struct step *step = ref_buf(c, "step", REF_IN, REF_POINTERS, sizeof *step, 0);
+    struct sampling *p = ref_buf(c, "sampling", REF_IN, REF_POINTERS, rows * sizeof *p, 0);
     memset(step, 0, sizeof *step);
     step->n_out = (i32)rows, step->sampling = p;
     a->step = step;
