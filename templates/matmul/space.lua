@@ -20,19 +20,18 @@ local function tile(p, isa)
   return p.layout == "rows" and { 2, 4 } or R16[isa]
 end
 
--- CUDA. tile: XxW_xxw, a block's rows of x by rows of w, then those that a thread (paths dp4a, ffma, hfma2) or a warp owns.
+-- CUDA. tile: XxW_xxw, a block's rows of x by rows of w, then those that a thread (paths dp4a, ffma) or a warp owns.
 -- step: k of a stage of shared memory; stages: how many; load: through registers, a quarter a 32-block, or by cp.async; unroll: 32-blocks.
 -- chain: chunk is canonical, whole is one chain over k; split: k cut over that many blocks, their sums added by a second kernel.
 local TILES = {
   dp4a    = { "128x128_8x8", "64x128_8x8", "64x128_4x16", "128x256_8x16", "64x64_8x4", "32x64_4x8" },
   ffma    = { "128x128_8x8", "64x128_8x8", "64x64_8x4", "32x64_4x8" },
-  hfma2   = { "128x128_8x8", "64x128_8x8", "64x64_8x4", "32x64_4x8" },
-  mma_i8  = { "128x128_64x64", "64x128_64x32", "128x128_64x32", "128x256_64x64", "64x64_32x32", "32x64_32x16" },
-  mma_f16 = { "128x128_64x32", "64x128_64x32", "64x64_32x32", "32x64_32x16" },
+  mma_i8  = { "128x128_64x64", "64x128_64x32", "128x128_64x32", "128x256_64x64", "64x64_32x32", "32x64_32x32" },
+  mma_f16 = { "128x128_64x32", "64x128_64x32", "64x64_32x32", "32x64_32x32" },
   float   = { "16x32_8x8", "32x16_8x8", "16x16_8x8", "16x16_4x8" },
 }
 local ALL_TILES = {}
-for _, path in ipairs { "dp4a", "ffma", "hfma2", "mma_i8", "mma_f16", "float" } do
+for _, path in ipairs { "dp4a", "ffma", "mma_i8", "mma_f16", "float" } do
   for _, t in ipairs(TILES[path]) do
     if not table.concat(ALL_TILES, " "):find(t, 1, true) then ALL_TILES[#ALL_TILES + 1] = t end
   end
@@ -80,15 +79,13 @@ local function plan(p, card)
   return g
 end
 
-local FEATURE = { dp4a = "dp4a", hfma2 = "half", mma_i8 = "mma_i8", mma_f16 = "mma_f16_884" }
+local FEATURE = { dp4a = "dp4a", mma_i8 = "mma_i8", mma_f16 = "mma_f16_884" }
 
 local function float_default(p) return { path = "ffma", tile = "16x32_8x8", step = 128, stages = 2, load = "registers",
                                          unroll = p.unroll or 2, chain = "chunk", split = 1 } end
 
--- The path of a card that has them all: matrix instructions, bytes, halves where rounding them is allowed.
-local function best_path(card, numerics)
-  return card.has.mma_i8 and "mma_i8" or card.has.dp4a and "dp4a" or numerics ~= "strict" and card.has.half and "hfma2" or "ffma"
-end
+-- Volta starts with dp4a, as the matrix instructions of its mining cards are fused off. Products of halves would round, and are not offered.
+local function best_path(card) return card.has.mma_i8 and "mma_i8" or card.has.dp4a and "dp4a" or "ffma" end
 
 -- The best of a few timed on an H200 (sm_90); narrow matrices take narrow tiles, and k in parts where a few tiles would be all.
 local function default_tile(p, path, small_smem, chain)
@@ -100,7 +97,7 @@ end
 
 local function cuda_default(p, card, numerics)
   if p.act == "f32" then return float_default(p) end
-  local path = p.path or best_path(card, numerics)
+  local path = p.path or best_path(card)
   local narrow = p.n <= 256 and p.k >= 4096
   local strict = numerics == "strict"
   local split = p.split or (narrow and (not strict or p.k == 4096) and 4) or 1
@@ -113,7 +110,7 @@ local function cuda_default(p, card, numerics)
 end
 
 local cuda = {
-  params = { { "path", { "dp4a", "ffma", "hfma2", "mma_i8", "mma_f16" } }, { "tile", ALL_TILES }, { "step", { 128, 64 } },
+  params = { { "path", { "dp4a", "ffma", "mma_i8", "mma_f16" } }, { "tile", ALL_TILES }, { "step", { 128, 64 } },
              { "stages", { 2, 3 } }, { "load", { "registers", "cp_async" } }, { "unroll", { 4, 2, 1 } }, { "chain", { "chunk", "whole" } },
              { "split", { 1, 2, 4 } } },
   require = {
@@ -143,9 +140,8 @@ local cuda = {
   default = cuda_default,
   -- Parts of one chunk each are the canonical order.
   numerics = function(p)
-    local class = p.split > 1 and p.k ~= 1024 * p.split and "split" .. p.split or p.split == 1 and p.chain == "whole" and "whole" or "canonical"
-    if p.path ~= "hfma2" then return class end
-    return class == "canonical" and "hfma2" or "hfma2_" .. class
+    if p.split > 1 then return p.k == 1024 * p.split and "canonical" or "split" .. p.split end
+    return p.chain == "whole" and "whole" or "canonical"
   end,
   launch = function(p, card)
     local g = plan(p, card)
