@@ -2,6 +2,53 @@
 -- `block` tokens, `ahead` pages are fetched early. On paths without hardware conversion from f16 a key is converted once for all its query rows.
 local function registers(p) return lib.width(p.isa) == 16 and 32 or 16 end
 
+-- CUDA. `tree`: the canonical order, any shape. `split`: `lanes` lanes a token with whole 16-byte vectors, `unroll` of them in flight twice;
+-- heads of a KV head that would need too many registers are shared out over several blocks.
+local function group(p) return p.heads // p.kv_heads end
+
+-- Heads of a block: the most that divide the group and take at most 64 values of o a lane.
+local function share(p)
+  local most = group(p)
+  while most > 1 and (group(p) % most > 0 or most * p.head_dim > 64 * p.lanes) do most = most - 1 end
+  return most
+end
+
+local function is_split(p) return p.path == "split" end
+local function vectors_fit(p, lanes) return p.fk == "f16" and p.fv == "f16" and p.head_dim % (8 * lanes) == 0 end
+local function static_bytes(p)
+  return 4 * p.warps * (share(p) * (p.head_dim + 2) + 32 * lib.round_up(share(p), 4)) + 4 * share(p) * p.head_dim
+end
+
+local cuda = {
+  params = { { "path", { "split", "tree" } }, { "warps", { 2, 4, 8 } }, { "chunk", { 64, 128, 256, 512 } }, { "lanes", { 8, 16, 32 } },
+             { "unroll", { 2, 4, 8 } } },
+  require = {
+    { "heads are a multiple of kv_heads, at most 16 to one", function(p) return p.heads % p.kv_heads == 0 and group(p) <= 16 end },
+    { "the head is at most 1024 wide", function(p) return p.head_dim <= 1024 end },
+    { "tree has one form: chunks of 256, a warp a token, four at a time", function(p)
+      return is_split(p) or p.chunk == 256 and p.lanes == 32 and p.unroll == 4 end },
+    { "split reads K and V of f16 in vectors of 8 that the lanes of a token divide", function(p)
+      return not is_split(p) or vectors_fit(p, p.lanes) end },
+    { "every warp has whole runs of 32 tokens", function(p) return not is_split(p) or p.chunk % (32 * p.warps) == 0 end },
+    { "what is in flight stays in registers", function(p) return not is_split(p) or p.unroll * p.head_dim <= 64 * p.lanes end },
+    { "the warps' results fit the static shared memory", function(p) return not is_split(p) or static_bytes(p) <= 48 * 1024 end },
+  },
+  default = function(p, card, numerics)
+    for _, lanes in ipairs { 32, 16, 8 } do
+      if numerics ~= "strict" and p.path ~= "tree" and vectors_fit(p, lanes) then
+        return { path = "split", warps = 4, chunk = 256, lanes = lanes, unroll = 4 }
+      end
+    end
+    return { path = "tree", warps = 8, chunk = 256, lanes = 32, unroll = 4 }
+  end,
+  numerics = function(p) return is_split(p) and "split" or "canonical" end,
+  launch = function(p)
+    local blocks = is_split(p) and p.kv_heads * group(p) // share(p) or p.kv_heads
+    return { { threads = 32 * p.warps, grid = { { blocks }, { 1, rows = 1 }, { 1, ctx = p.chunk } } },
+             { threads = 64, grid = { { p.heads * lib.ceil_div(p.head_dim, 64) }, { 1, rows = 1 } } } }
+  end,
+}
+
 return {
   shape = { "heads", "kv_heads", "head_dim", { "fk", { "f16", "f32" } }, { "fv", { "f16", "f32" } } },
   args = "attn_prefill", ref = "attn_prefill",
@@ -30,4 +77,5 @@ return {
     return (past + rows) * p.kv_heads * p.head_dim * value + rows * p.heads * p.head_dim * 12
   end,
   ops = function(p, rows, past) return rows * (past + 1) * p.heads * p.head_dim * 4 end,
+  cuda = cuda,
 }

@@ -15,11 +15,13 @@ struct attn_args {
     void *work;            /* attn_work() bytes, 64-byte aligned, shared by the team */
 };
 /* Scratch that any candidate must do with: an upper bound that does not depend on the winner.
- * rows: most rows in one step (attn_decode: at most 64 rows are ever given); ctx: most KV tokens of a sequence. */
+ * rows: most rows in one step (attn_decode: at most 64 rows are ever given); ctx: most KV tokens of a sequence. attn_decode leaves
+ * (o, max, sum) for each row, head and chunk; a chunk has at least 64 tokens where the step has up to 16 rows, else at least KV_CHUNK. */
 static inline i64 attn_work(i64 rows, i64 heads, i64 head_dim, i64 ctx, i64 parts)
 {
-    i64 chunks = (ctx + KV_CHUNK - 1) / KV_CHUNK, few = rows < 64 ? rows : 64;
-    i64 decode = few * heads * chunks * (head_dim + 16) * 4;
+    i64 few = rows < 16 ? rows : 16, more = rows < 64 ? rows : 64;
+    i64 fine = few * ((ctx + 63) / 64), coarse = more * ((ctx + KV_CHUNK - 1) / KV_CHUNK);
+    i64 decode = (fine > coarse ? fine : coarse) * heads * (head_dim + 16) * 4;
     i64 prefill = parts * (64 * 1024 + 64 * (head_dim + KV_CHUNK + 64) * 4);
     return (decode > prefill ? decode : prefill) + 4096;
 }
