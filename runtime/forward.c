@@ -132,8 +132,8 @@ static void push_delta(struct build *b, const struct q_layer *l, int layer)
     shape_gdn(b->shape, sizeof b->shape, c);
     push(b, delta_op(b), &gdn, sizeof gdn);
     struct gated_norm_args norm = {.n_rows = &p->step->n_rows, .o = s->o, .z = s->z, .w = weights_find(p->weights, &l->ssm_norm)->data,
-                                   .eps = c->rms_eps, .y = s->m};
-    shape_gated_norm(b->shape, sizeof b->shape, c);
+                                   .eps = c->rms_eps, .y = s->m, .q = s->mq};
+    shape_gated_norm(b->shape, sizeof b->shape, c, kset_out_gated_norm(l, c, p->numerics));
     push(b, "gated_norm", &norm, sizeof norm);
 }
 
@@ -169,7 +169,8 @@ static void push_layer(struct build *b, const struct q_layer *l, int nth)
         with_next(b);
         push_product(b, &l->beta, &h, s->beta, 0);
         push_delta(b, l, nth);
-        push_residual(b, &l->ssm_out, &m);
+        if (kset_out_gated_norm(l, &b->p->model->config, b->p->numerics) & Q_OUT_Q8) push_product(b, &l->ssm_out, &m, s->x, 1);
+        else push_residual(b, &l->ssm_out, &m);
     }
     push_ffn(b, l, &h, &m);
 }

@@ -118,12 +118,21 @@ static void add_norm(struct build *b, unsigned out)
     add(b, "rmsnorm");
 }
 
-/* The block's result is fp32; a last matrix that meets int8 has it quantised. */
+/* Attention's result is fp32; a last matrix that meets int8 has it quantised. */
 static void add_quantize(struct build *b, const struct q_tensor *w)
 {
     if (kset_act(w, b->numerics) != Q_ACT_Q8) return;
     shape_quantize(b->shape, sizeof b->shape, (long)w->k);
     add(b, "quantize");
+}
+
+/* A delta net's norm writes what ssm_out takes, if it can. */
+static void add_gated_norm(struct build *b, const struct q_layer *l)
+{
+    unsigned out = kset_out_gated_norm(l, &b->m->config, b->numerics);
+    shape_gated_norm(b->shape, sizeof b->shape, &b->m->config, out);
+    add(b, "gated_norm");
+    if (!(out & Q_OUT_Q8)) add_quantize(b, &l->ssm_out);
 }
 
 static void add_layers(struct build *b)
@@ -132,7 +141,8 @@ static void add_layers(struct build *b)
         const struct q_layer *l = &b->m->layers[i];
         add_norm(b, kset_out_attn_norm(l, b->numerics));
         add_norm(b, kset_out_ffn_norm(l, b->numerics));
-        add_quantize(b, l->kind == Q_LAYER_ATTN ? &l->wo : &l->ssm_out);
+        if (l->kind == Q_LAYER_ATTN) add_quantize(b, &l->wo);
+        else add_gated_norm(b, l);
         shape_swiglu(b->shape, sizeof b->shape, b->m->config.n_ff, kset_out_swiglu(l, b->numerics));
         add(b, "swiglu");
     }
@@ -166,8 +176,6 @@ static void add_delta_net(struct build *b)
     add(b, "gdn_step");
     /* The chunked form is another numerics class: strict and reference run the recurrence for any number of rows. */
     if (b->numerics != Q_STRICT && b->numerics != Q_REFERENCE) add(b, "gdn_chunk");
-    shape_gated_norm(b->shape, sizeof b->shape, c);
-    add(b, "gated_norm");
 }
 
 /* A card has its weights brought: repacked from a file, or made there for a preset. */

@@ -1,4 +1,5 @@
 #include "kset_shapes.h"
+#include "kernel.h"
 #include "model_parts.h"
 #include <stdio.h>
 
@@ -28,6 +29,11 @@ unsigned kset_out_ffn_norm(const struct q_layer *l, enum q_numerics numerics)
 }
 
 unsigned kset_out_swiglu(const struct q_layer *l, enum q_numerics numerics) { return out_of(kset_act(&l->ffn_down, numerics)); }
+
+unsigned kset_out_gated_norm(const struct q_layer *l, const struct q_config *c, enum q_numerics numerics)
+{
+    return c->state_dim % Q8_BLOCK ? Q_OUT_F32 : out_of(kset_act(&l->ssm_out, numerics));
+}
 
 /* fp32 always: a next-n head and embeddings read the normed rows too. */
 unsigned kset_out_head(const struct q_model *m, enum q_numerics numerics) { return Q_OUT_F32 | out_of(kset_act(&m->head, numerics)); }
@@ -95,7 +101,10 @@ void shape_gdn(char *dst, size_t cap, const struct q_config *c)
     snprintf(dst, cap, "k_heads=%d,v_heads=%d,dim=%d,group=%s", c->n_k_heads, c->n_v_heads, c->state_dim, c->v_grouped ? "grouped" : "tiled");
 }
 
-void shape_gated_norm(char *dst, size_t cap, const struct q_config *c) { snprintf(dst, cap, "heads=%d,dim=%d", c->n_v_heads, c->state_dim); }
+void shape_gated_norm(char *dst, size_t cap, const struct q_config *c, unsigned out)
+{
+    snprintf(dst, cap, "heads=%d,dim=%d,out=%s", c->n_v_heads, c->state_dim, out_name(out));
+}
 
 void shape_swiglu(char *dst, size_t cap, long n, unsigned out) { snprintf(dst, cap, "n=%ld,out=%s", n, out_name(out)); }
 

@@ -116,7 +116,7 @@ static void shapes_are_there_once(void **state)
         { "gdn_prep", "k_heads=2,v_heads=4,dim=16" },
         { "gdn_step", "k_heads=2,v_heads=4,dim=16,group=tiled" },
         { "gdn_chunk", "k_heads=2,v_heads=4,dim=16,group=tiled" },
-        { "gated_norm", "heads=4,dim=16" },
+        { "gated_norm", "heads=4,dim=16,out=f32" },
         { "topk", "n=320,k=16" },
         { "sample", "n=320" },
     };
@@ -198,13 +198,25 @@ static void numerics_have_names(void **state)
     assert_int_equal(q_numerics_parse("exact"), -1);
 }
 
+/* Blocks of 32 must end where heads do. */
+static void a_delta_net_norm_quantises_whole_heads(void **state)
+{
+    struct fixture *f = *state;
+    const struct q_layer *l = &f->layers[0];
+    assert_int_equal(kset_out_gated_norm(l, &f->m.config, Q_PINNED), Q_OUT_F32);
+    f->m.config.state_dim = 64;
+    assert_int_equal(kset_out_gated_norm(l, &f->m.config, Q_PINNED), Q_OUT_Q8);
+    assert_int_equal(kset_out_gated_norm(l, &f->m.config, Q_REFERENCE), Q_OUT_F32);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(shapes_are_there_once), T(nothing_is_there_twice), T(reference_takes_fp32_of_all), T(strict_leaves_the_chunked_delta_net_out),
-        T(a_model_of_one_kind_lacks_the_other), T(a_layout_not_chosen_is_a_miss), cmocka_unit_test(numerics_have_names),
+        T(a_model_of_one_kind_lacks_the_other), T(a_layout_not_chosen_is_a_miss), T(a_delta_net_norm_quantises_whole_heads),
+        cmocka_unit_test(numerics_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
