@@ -61,7 +61,7 @@ void cuda_close(struct cuda_api *cu)
     memset(cu, 0, sizeof *cu);
 }
 
-/* --- the driver's own version ------------------------------------------------------------------------------------------ */
+/* --- the driver's own version ----------------------------------------------------------------------------------------- */
 
 /* The line is "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.03  ..." or "... Open Kernel Module for x86_64  580.65.06  ...":
  * the version is the first word of digits and at least one dot. */

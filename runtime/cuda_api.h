@@ -22,7 +22,8 @@ typedef struct CUevent_st *cu_event;
 typedef struct CUgraph_st *cu_graph;
 typedef struct CUgraphExec_st *cu_graph_exec;
 
-/* CUlaunchConfig and its attributes, of which one is used. */
+/* What cuLaunchKernelEx reads behind a `struct CUlaunchConfig_st *`, and its attributes, of which one is used. */
+struct CUlaunchConfig_st;
 struct cu_launch_attribute {
     unsigned int id;
     char pad[4];
@@ -73,11 +74,10 @@ enum cu_function_attribute {
 
 enum {
     CU_CONTEXT_SCHED_SPIN = 1,
-    CU_STREAM_NON_BLOCKING = 1,
-    CU_EVENT_DISABLE_TIMING = 2,
-    CU_EVENT_RECORD_EXTERNAL = 1,               /* in a capture: record at every launch of the graph */
+    CU_STREAM_NON_BLOCKING_FLAG = 1,
+    CU_EVENT_NO_TIMING = 2,
+    CU_EVENT_RECORD_IN_GRAPH = 1,               /* in a capture: record at every launch of the graph */
     CU_CAPTURE_THREAD_LOCAL = 1,
-    CU_COMPUTE_MODE_PROHIBITED = 2,
     CU_PROGRAMMATIC_STREAM_SERIALIZATION = 6,   /* id of a launch attribute */
     CU_JIT_ERROR_LOG = 5,                       /* option: char * */
     CU_JIT_ERROR_LOG_BYTES = 6,                 /* option: the number itself as a pointer */
@@ -133,7 +133,7 @@ enum {
     F(required, cuGraphDestroy, cuGraphDestroy, (cu_graph graph))                                                                \
     F(required, cuGraphExecDestroy, cuGraphExecDestroy, (cu_graph_exec exec))                                                    \
     F(optional, cuLaunchKernelEx, cuLaunchKernelEx,                                                                              \
-      (const struct cu_launch_config *config, cu_function function, void **parameters, void **extra))
+      (const struct CUlaunchConfig_st *config, cu_function function, void **parameters, void **extra))
 
 #define CUDA_MEMBER(presence, name, symbol, parameters) cu_result (*name) parameters;
 struct cuda_api {

@@ -7,18 +7,19 @@
 
 enum { OLDEST_CC = 60, FIRST_WITH_PDL = 90 };
 
-/* --- calls and faults -------------------------------------------------------------------------------------------------------- */
+/* --- calls and faults ------------------------------------------------------------------------------------------------- */
 
 int cuda_enter(struct cuda *c, struct q_err *e)
 {
     if (c->fault.code) return q_fail(e, c->fault.code, "%s", c->fault.text);
-    return cuda_check(&c->api, c->api.cuCtxSetCurrent(c->context), "cuCtxSetCurrent", e);
+    return cuda_result(c, c->api.cuCtxSetCurrent(c->context), "cuCtxSetCurrent", NULL, e);
 }
 
 /* "matmul type=q8_0,.. (kernel matmul_q8_0_..)" */
 static void name_launch(char *dst, size_t n, const struct q_launch *l)
 {
-    snprintf(dst, n, "%s%s%.200s (kernel %.160s)", l->op, l->shape && *l->shape ? " " : "", l->shape ? l->shape : "", cuda_kernel_name(l->kernel));
+    const char *shape = l->shape ? l->shape : "";
+    snprintf(dst, n, "%s%s%.200s (kernel %.160s)", l->op, *shape ? " " : "", shape, cuda_kernel_name(l->kernel));
 }
 
 /* What was on its way when the driver told of a fault. */
@@ -52,7 +53,7 @@ int cuda_finish(struct cuda *c, const struct q_launch *launch, struct q_err *e)
     return rc;
 }
 
-/* --- the card ------------------------------------------------------------------------------------------------------------------ */
+/* --- the card --------------------------------------------------------------------------------------------------------- */
 
 static int ask(const struct cuda *c, unsigned int attribute, int *value, struct q_err *e)
 {
@@ -83,14 +84,15 @@ static int describe(struct cuda *c, struct q_err *e)
     char name[64] = "", driver[32];
     int rc = cuda_check(&c->api, c->api.cuDeviceGetName(name, sizeof name, c->number), "cuDeviceGetName", e);
     cuda_driver_version(driver, sizeof driver, NULL);
-    snprintf(c->device.about, sizeof c->device.about, "%.60s (sm_%d)%s%s, CUDA %d.%d", name, c->device.card.cc, *driver ? ", driver " : "", driver,
-             c->api.version / 1000, c->api.version % 1000 / 10);
-    if (!rc && c->device.card.cc < OLDEST_CC)
-        rc = q_fail(e, Q_EUNSUP, "%.60s has compute capability %d.%d; quarry needs 6.0 or more", name, c->device.card.cc / 10, c->device.card.cc % 10);
+    int cc = c->device.card.cc, version = c->api.version;
+    snprintf(c->device.about, sizeof c->device.about, "%.60s (sm_%d)%s%s, CUDA %d.%d", name, cc, *driver ? ", driver " : "", driver,
+             version / 1000, version % 1000 / 10);
+    if (!rc && cc < OLDEST_CC)
+        rc = q_fail(e, Q_EUNSUP, "%.60s has compute capability %d.%d; quarry needs 6.0 or more", name, cc / 10, cc % 10);
     return rc;
 }
 
-/* --- opening and closing ----------------------------------------------------------------------------------------------------------- */
+/* --- opening and closing ---------------------------------------------------------------------------------------------- */
 
 static int pick(struct cuda *c, int index, struct q_err *e)
 {
@@ -110,31 +112,34 @@ static int open_context(struct cuda *c, struct q_err *e)
     if (c->api.cuDevicePrimaryCtxSetFlags) c->api.cuDevicePrimaryCtxSetFlags(c->number, CU_CONTEXT_SCHED_SPIN);   /* a wish */
     int rc = cuda_check(&c->api, c->api.cuDevicePrimaryCtxRetain(&c->context, c->number), "cuDevicePrimaryCtxRetain", e);
     if (!rc) rc = cuda_enter(c, e);
-    if (!rc) rc = cuda_check(&c->api, c->api.cuStreamCreate(&c->stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate", e);
+    if (!rc) rc = cuda_check(&c->api, c->api.cuStreamCreate(&c->stream, CU_STREAM_NON_BLOCKING_FLAG), "cuStreamCreate", e);
     if (!rc) rc = cuda_check(&c->api, c->api.cuEventCreate(&c->begin, 0), "cuEventCreate", e);
     if (!rc) rc = cuda_check(&c->api, c->api.cuEventCreate(&c->end, 0), "cuEventCreate", e);
     return rc ? rc : cuda_stages_open(c, e);
 }
 
-/* After a fault the driver refuses all of this; the end of the process does it then. */
+/* After a fault the driver refuses its part of this, and the end of the process does it. */
 static void cuda_device_close(struct q_device *d)
 {
     struct cuda *c = (struct cuda *)d;
-    if (c->context && !c->api.cuCtxSetCurrent(c->context)) {
+    if (c->context) {
+        c->api.cuCtxSetCurrent(c->context);
         if (c->stream) c->api.cuStreamSynchronize(c->stream);
         cuda_graphs_close(c);
         cuda_stages_close(c);
         if (c->begin) c->api.cuEventDestroy(c->begin);
         if (c->end) c->api.cuEventDestroy(c->end);
         if (c->stream) c->api.cuStreamDestroy(c->stream);
+        c->api.cuDevicePrimaryCtxRelease(c->number);
     }
-    if (c->context) c->api.cuDevicePrimaryCtxRelease(c->number);
     cuda_close(&c->api);
     free(c);
 }
 
-static const struct q_device_ops cuda_ops = {"cuda",    "cubin",     cuda_alloc,  cuda_release, cuda_available, cuda_write,  cuda_read,        cuda_copy,
-                                             cuda_load, cuda_unload, cuda_submit, cuda_wait,    cuda_time,      cuda_forget, cuda_device_close};
+static const struct q_device_ops cuda_ops = {
+    "cuda",     "cubin",     cuda_alloc,  cuda_release, cuda_available, cuda_write,  cuda_read, cuda_copy,
+    cuda_load,  cuda_unload, cuda_submit, cuda_wait,    cuda_time,      cuda_forget, cuda_device_close,
+};
 
 int device_cuda_open_with(struct q_device **out, int index, const char *library, struct q_err *e)
 {

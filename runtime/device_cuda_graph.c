@@ -18,12 +18,12 @@ struct cuda_graph {
     int runs;                      /* submits so far */
     int refused;                   /* 1: cannot be captured */
     cu_graph_exec exec;            /* owned; NULL: not captured */
-    cu_event *event;               /* owned: [n_events], around each launch, of a traced graph; else NULL */
+    cu_event *event;               /* owned: [n_events = list->n + 2] of a traced graph: around each launch, and one more; else NULL */
     int n_events;
     double *trace;                 /* where the times of the run on its way are added; NULL: none is */
 };
 
-/* --- launching a list -------------------------------------------------------------------------------------------------------- */
+/* --- launching a list ------------------------------------------------------------------------------------------------- */
 
 static void note_launched(struct cuda *c, const struct q_list *list)
 {
@@ -37,7 +37,7 @@ static void note_launched(struct cuda *c, const struct q_list *list)
 static int record(struct cuda *c, cu_event event, int capturing, struct q_err *e)
 {
     if (!capturing) return cuda_result(c, c->api.cuEventRecord(event, c->stream), "cuEventRecord", NULL, e);
-    cu_result result = c->api.cuEventRecordWithFlags(event, c->stream, CU_EVENT_RECORD_EXTERNAL);
+    cu_result result = c->api.cuEventRecordWithFlags(event, c->stream, CU_EVENT_RECORD_IN_GRAPH);
     return cuda_result(c, result, "cuEventRecordWithFlags", NULL, e);
 }
 
@@ -50,7 +50,7 @@ static int enqueue(struct cuda *c, const struct q_list *list, const struct q_ext
     return rc;
 }
 
-/* One pass with an event before each launch and one at the end. */
+/* One pass with an event before each launch and two at the end, which tell how long an event itself takes. */
 static int enqueue_traced(struct cuda *c, const struct cuda_graph *g, int capturing, struct q_err *e)
 {
     int rc = Q_OK;
@@ -59,7 +59,8 @@ static int enqueue_traced(struct cuda *c, const struct cuda_graph *g, int captur
         rc = record(c, g->event[i], capturing, e);
         if (!rc) rc = cuda_launch(c, &g->list->launch[i], &g->extent, 0, e);
     }
-    return rc ? rc : record(c, g->event[g->list->n], capturing, e);
+    for (int i = g->list->n; i < g->n_events && !rc; i++) rc = record(c, g->event[i], capturing, e);
+    return rc;
 }
 
 /* One pass, each launch waited for: a fault is that launch's. */
@@ -73,7 +74,7 @@ static int run_carefully(struct cuda *c, const struct q_list *list, const struct
     return rc;
 }
 
-/* --- capture ------------------------------------------------------------------------------------------------------------------- */
+/* --- capture ---------------------------------------------------------------------------------------------------------- */
 
 /* What a graph is made of: g's list traced, or `passes` passes of it between the device's two events. */
 struct capture {
@@ -121,7 +122,7 @@ static int capture(struct cuda *c, struct capture *k, cu_graph_exec *exec)
     return 0;
 }
 
-/* --- the graphs of a device ------------------------------------------------------------------------------------------------------ */
+/* --- the graphs of a device ------------------------------------------------------------------------------------------- */
 
 static void free_graph(struct cuda *c, struct cuda_graph *g)
 {
@@ -132,20 +133,24 @@ static void free_graph(struct cuda *c, struct cuda_graph *g)
     free(g);
 }
 
-static int same_extent(const struct q_extent *a, const struct q_extent *b) { return a->rows == b->rows && a->seqs == b->seqs && a->ctx == b->ctx; }
+static int same_extent(const struct q_extent *a, const struct q_extent *b)
+{
+    return a->rows == b->rows && a->seqs == b->seqs && a->ctx == b->ctx;
+}
 
 static int open_events(struct cuda *c, struct cuda_graph *g, struct q_err *e)
 {
-    int n = g->list->n + 1, rc = Q_OK;
+    int n = g->list->n + 2, rc = Q_OK;
     g->event = calloc((size_t)n, sizeof *g->event);
-    if (!g->event) return q_fail(e, Q_EMEM, "no memory for the events of %d launches", n - 1);
+    if (!g->event) return q_fail(e, Q_EMEM, "no memory for %d events", n);
     g->n_events = n;
     for (int i = 0; i < n && !rc; i++)
         rc = cuda_result(c, c->api.cuEventCreate(&g->event[i], 0), "cuEventCreate", NULL, e);
     return rc;
 }
 
-static int new_graph(struct cuda *c, const struct q_list *list, const struct q_extent *x, int traced, struct cuda_graph **out, struct q_err *e)
+static int new_graph(struct cuda *c, const struct q_list *list, const struct q_extent *x, int traced, struct cuda_graph **out,
+                     struct q_err *e)
 {
     struct cuda_graph *g = calloc(1, sizeof *g);
     if (!g) return q_fail(e, Q_EMEM, "no memory for a graph");
@@ -173,7 +178,8 @@ static int drop_last(struct cuda *c, struct q_err *e)
 }
 
 /* The entry of (list, bucket), new or not, moved to the front. */
-static int find_graph(struct cuda *c, const struct q_list *list, const struct q_extent *x, int traced, struct cuda_graph **out, struct q_err *e)
+static int find_graph(struct cuda *c, const struct q_list *list, const struct q_extent *x, int traced, struct cuda_graph **out,
+                      struct q_err *e)
 {
     struct cuda_graph **at = &c->graphs;
     while (*at && !((*at)->list == list && !(*at)->event == !traced && same_extent(&(*at)->extent, x))) at = &(*at)->next;
@@ -219,7 +225,7 @@ void cuda_graphs_close(struct cuda *c)
     c->n_graphs = 0;
 }
 
-/* --- submit and wait --------------------------------------------------------------------------------------------------------------- */
+/* --- submit and wait -------------------------------------------------------------------------------------------------- */
 
 static int launch_graph(struct cuda *c, struct cuda_graph *g, struct q_err *e)
 {
@@ -259,14 +265,23 @@ int cuda_submit(struct q_device *d, const struct q_list *list, const struct q_ex
     return g->runs++ ? launch_graph(c, g, e) : run_carefully(c, list, &x, e);
 }
 
-/* Adds up the times of a traced run. */
+/* Microseconds between a traced graph's events i and i + 1. */
+static int between(struct cuda *c, const struct cuda_graph *g, int i, double *us, struct q_err *e)
+{
+    float ms = 0;
+    int rc = cuda_result(c, c->api.cuEventElapsedTime(&ms, g->event[i], g->event[i + 1]), "cuEventElapsedTime", NULL, e);
+    *us = (double)ms * 1e3;
+    return rc;
+}
+
+/* Adds up the times of a traced run, without what the events took. */
 static int collect(struct cuda *c, struct cuda_graph *g, struct q_err *e)
 {
-    int rc = Q_OK;
+    double own = 0, us;
+    int rc = between(c, g, g->list->n, &own, e);
     for (int i = 0; i < g->list->n && !rc; i++) {
-        float ms = 0;
-        rc = cuda_result(c, c->api.cuEventElapsedTime(&ms, g->event[i], g->event[i + 1]), "cuEventElapsedTime", NULL, e);
-        g->trace[i] += (double)ms * 1e3;
+        rc = between(c, g, i, &us, e);
+        if (!rc && us > own) g->trace[i] += us - own;
     }
     g->trace = NULL;
     return rc;
@@ -282,7 +297,7 @@ int cuda_wait(struct q_device *d, struct q_err *e)
     return rc;
 }
 
-/* --- timing -------------------------------------------------------------------------------------------------------------------------- */
+/* --- timing ----------------------------------------------------------------------------------------------------------- */
 
 /* Milliseconds of one run of a graph whose first and last nodes are the events. */
 static int time_graph(struct cuda *c, cu_graph_exec exec, float *ms, struct q_err *e)

@@ -19,7 +19,7 @@ struct module {
 
 const char *cuda_kernel_name(const struct q_kernel *k) { return k->library ? ((const struct module *)k->library)->name : "?"; }
 
-/* --- loading --------------------------------------------------------------------------------------------------------------- */
+/* --- loading ---------------------------------------------------------------------------------------------------------- */
 
 /* What the driver's compiler said, on one line behind the reason. */
 static int refused(const struct cuda *c, cu_result result, const char *path, const char *log, struct q_err *e)
@@ -70,7 +70,8 @@ static int prepare(struct cuda *c, cu_function f, const char *name, const struct
     if (!rc) rc = attribute(c, f, CU_FUNCTION_REGISTERS, &registers, e);
     if (rc) return rc;
     if (p->threads > threads)
-        return q_fail(e, Q_EUNSUP, "%s: %d threads a block, and its %d registers allow %d on this card", name, p->threads, registers, threads);
+        return q_fail(e, Q_EUNSUP, "%s: %d threads a block, and its %d registers allow %d on this card", name, p->threads, registers,
+                      threads);
     if (fixed + p->smem > most)
         return q_fail(e, Q_EUNSUP, "%s: %d bytes of shared memory a block, and this card has %d", name, fixed + p->smem, most);
     if (fixed + p->smem <= PLAIN_SHARED) return Q_OK;
@@ -113,19 +114,21 @@ void cuda_unload(struct q_device *d, struct q_kernel *k)
 {
     struct cuda *c = (struct cuda *)d;
     struct module *m = k->library;
-    if (m && m->module && !cuda_enter(c, NULL)) c->api.cuModuleUnload(m->module);
+    c->api.cuCtxSetCurrent(c->context);
+    if (m && m->module) c->api.cuModuleUnload(m->module);
     free(m);
     memset(k, 0, sizeof *k);
 }
 
-/* --- launching ------------------------------------------------------------------------------------------------------------- */
+/* --- launching -------------------------------------------------------------------------------------------------------- */
 
 static int grid_of(const struct q_launch *l, const struct q_phase *p, const struct q_extent *x, unsigned int grid[3], struct q_err *e)
 {
     for (int i = 0; i < 3; i++) {
         long n = q_axis_blocks(&p->grid[i], x), most = i ? MAX_GRID_YZ : 0x7FFFFFFF;
         if (n > most)
-            return q_fail(e, Q_ELIMIT, "%s: %ld blocks along axis %d for %d rows, %d sequences and a context of %d; a card takes %ld",
+            return q_fail(e, Q_ELIMIT,
+                          "%s (kernel %s): %ld blocks along axis %d for %d rows, %d sequences and a context of %d; a card takes %ld", l->op,
                           cuda_kernel_name(l->kernel), n, i, x->rows, x->seqs, x->ctx, most);
         grid[i] = (unsigned int)n;
     }
@@ -142,7 +145,7 @@ static cu_result launch_early(struct cuda *c, cu_function f, const struct q_phas
 {
     struct cu_launch_attribute early = {.id = CU_PROGRAMMATIC_STREAM_SERIALIZATION, .value.programmatic_stream_serialization_allowed = 1};
     struct cu_launch_config config = {g[0], g[1], g[2], (unsigned int)p->threads, 1, 1, (unsigned int)p->smem, c->stream, &early, 1};
-    return c->api.cuLaunchKernelEx(&config, f, args, NULL);
+    return c->api.cuLaunchKernelEx((const struct CUlaunchConfig_st *)&config, f, args, NULL);
 }
 
 int cuda_launch(struct cuda *c, const struct q_launch *l, const struct q_extent *x, int pdl, struct q_err *e)

@@ -13,7 +13,7 @@ enum { STAGE = 32 << 20, PIECE = 4 << 20, LANDING = 4 << 20 };
 
 static cu_address address(const void *p) { return (cu_address)(uintptr_t)p; }
 
-/* --- taking and giving back ---------------------------------------------------------------------------------------------- */
+/* --- taking and giving back ------------------------------------------------------------------------------------------- */
 
 void *cuda_alloc(struct q_device *d, size_t bytes, struct q_err *e)
 {
@@ -33,7 +33,9 @@ void *cuda_alloc(struct q_device *d, size_t bytes, struct q_err *e)
 void cuda_release(struct q_device *d, void *p)
 {
     struct cuda *c = (struct cuda *)d;
-    if (p && !cuda_enter(c, NULL)) c->api.cuMemFree(address(p));
+    if (!p) return;
+    c->api.cuCtxSetCurrent(c->context);
+    c->api.cuMemFree(address(p));
 }
 
 size_t cuda_available(struct q_device *d)
@@ -44,14 +46,14 @@ size_t cuda_available(struct q_device *d)
     return free > RESERVE ? free - RESERVE : 0;
 }
 
-/* --- to the card ----------------------------------------------------------------------------------------------------------- */
+/* --- to the card ------------------------------------------------------------------------------------------------------ */
 
 int cuda_stages_open(struct cuda *c, struct q_err *e)
 {
     int rc = cuda_result(c, c->api.cuMemHostAlloc((void **)&c->landing, LANDING, 0), "cuMemHostAlloc", NULL, e);
     for (int i = 0; i < 2 && !rc; i++) {
         rc = cuda_result(c, c->api.cuMemHostAlloc((void **)&c->stage[i].at, STAGE, 0), "cuMemHostAlloc", NULL, e);
-        if (!rc) rc = cuda_result(c, c->api.cuEventCreate(&c->stage[i].copied, CU_EVENT_DISABLE_TIMING), "cuEventCreate", NULL, e);
+        if (!rc) rc = cuda_result(c, c->api.cuEventCreate(&c->stage[i].copied, CU_EVENT_NO_TIMING), "cuEventCreate", NULL, e);
     }
     return rc;
 }
@@ -96,7 +98,7 @@ int cuda_write(struct q_device *d, void *dst, const void *src, size_t bytes, str
     return rc;
 }
 
-/* --- from the card, and on it ------------------------------------------------------------------------------------------------ */
+/* --- from the card, and on it ----------------------------------------------------------------------------------------- */
 
 int cuda_read(struct q_device *d, void *dst, const void *src, size_t bytes, struct q_err *e)
 {

@@ -31,8 +31,10 @@ static int cards_shown(const char *libcuda)
 static int refuse(const struct pci_device *found, int n, const char *why, struct q_err *e)
 {
     char where[160] = "a card";
-    if (n) snprintf(where, sizeof where, "an NVIDIA device (%s, 10de:%04x, kernel driver %s)", found->address, found->device, *found->driver ? found->driver : "none");
-    return q_fail(e, Q_EUNSUP, "there is %s, but it cannot be used: %.500s (`quarry doctor` tells more; --device cpu runs on the CPU)", where, why);
+    const char *driver = n && *found->driver ? found->driver : "none";
+    if (n) snprintf(where, sizeof where, "an NVIDIA device (%s, 10de:%04x, kernel driver %s)", found->address, found->device, driver);
+    return q_fail(e, Q_EUNSUP, "there is %s, but it cannot be used: %.500s (`quarry doctor` tells more; --device cpu runs on the CPU)",
+                  where, why);
 }
 
 static int open_auto(struct q_device **d, int threads, const struct device_places *at, struct q_err *e)
