@@ -1,5 +1,6 @@
 #include "contest.h"
 #include "race.h"
+#include "runtime/ceilings.h"
 #include "runtime/shape.h"
 #include "sizes.h"
 #include "space.h"
@@ -63,6 +64,24 @@ static int add(struct contest *t, const char *params, struct q_err *e)
     return Q_OK;
 }
 
+/* A partial params text was completed to what is there already. */
+static int is_double_params(const struct contest *t, int i)
+{
+    for (int j = 0; j < i; j++)
+        if (!strcmp(t->c[j].k.params, t->c[i].k.params)) return 1;
+    return 0;
+}
+
+static void drop_last(struct contest *t) { gen_kernel_free(&t->c[--t->n].k); }
+
+/* The first candidate of a path. */
+static const char *params_of_path(const struct contest *t, const char *path)
+{
+    for (int i = 0; i < t->n; i++)
+        if (!strcmp(t->c[i].k.isa, path)) return t->c[i].k.params;
+    return NULL;
+}
+
 static unsigned long long seed_of(const struct q_problem *p)
 {
     unsigned long long h = 0xCBF29CE484222325ull;
@@ -71,13 +90,38 @@ static unsigned long long seed_of(const struct q_problem *p)
     return h;
 }
 
+/* On a card: the default params of every instruction path that is legal here. Of these, the one whose measured ceiling is highest is
+ * *first: what silicon a card has does not tell what its fuses left. */
+static int add_paths(struct contest *t, const char **first, struct q_err *e)
+{
+    char path[SPACE_PATHS][24], params[40];
+    int n = space_paths(&t->space, path), rc = Q_OK;
+    double best = 0;
+    for (int i = 0; i < n && !rc; i++) {
+        int at = t->n;
+        double rate = ceiling_rate(&t->env->roofs, path[i]);
+        snprintf(params, sizeof params, "path=%.24s", path[i]);
+        rc = add(t, params, e);
+        if (rc == Q_EUNSUP) rc = Q_OK;
+        if (t->n > at && is_double_params(t, at)) drop_last(t);
+        const char *of_path = params_of_path(t, path[i]);
+        if (of_path && rate > best) {
+            best = rate;
+            *first = of_path;
+        }
+    }
+    return rc;
+}
+
 static int pick(struct contest *t, const char (*seeds)[256], int n_seeds, int most, struct q_err *e)
 {
     int index[RACE_MOST], rc = add(t, NULL, e);
     if (rc) return rc;
     if (!t->n) return q_fail(e, Q_EUNSUP, "%s %s: the default params are not of an admitted class", t->p->op, t->p->shape);
     if (most > RACE_MOST) most = RACE_MOST;
-    int n = space_pick(&t->space, t->c[0].k.params, seeds, n_seeds, most, seed_of(t->p), index);
+    const char *first = t->c[0].k.params;
+    if (t->env->t->card.kind == Q_CARD_CUDA && (rc = add_paths(t, &first, e))) return rc;
+    int n = space_pick(&t->space, first, seeds, n_seeds, most, seed_of(t->p), index);
     for (int i = 0; i < n && !rc; i++) rc = add(t, t->space.params[index[i]], e);
     return rc;
 }
@@ -128,6 +172,7 @@ static int check(struct contest *t, int from, struct q_err *e)
     const struct measurer *m = t->env->m;
     for (int i = from; i < t->n; i++) {
         struct candidate *c = &t->c[i];
+        struct measure_kernel k = { c->path, c->k.name, c->k.launch };
         char hash[17];
         struct q_err why;
         if (!c->usable) continue;
@@ -135,7 +180,7 @@ static int check(struct contest *t, int from, struct q_err *e)
             c->usable = 0;
             continue;
         }
-        int rc = m->check(m->arg, t->env->slot, c->path, c->k.name, hash, &why);
+        int rc = m->check(m->arg, t->env->slot, &k, hash, &why);
         if (rc && rc != Q_EINTERNAL) return q_fail(e, rc, "%s", why.text);
         if (rc) fail_candidate(t, i, why.text);
         else t->out->tried++;
@@ -169,7 +214,7 @@ static int race(struct contest *t, int champion, int from, int *best, struct q_e
     if (!r) return q_fail(e, Q_EMEM, "no memory for a race");
     for (int i = 0; i < t->n; i++) {
         if (!t->c[i].usable || (i && i != champion && i < from)) continue;
-        r[n] = (struct racer){ .object = t->c[i].path, .kernel = t->c[i].k.name, .canonical = !strcmp(t->c[i].k.numerics, "canonical") };
+        r[n] = (struct racer){ .kernel = { t->c[i].path, t->c[i].k.name, t->c[i].k.launch }, .canonical = !strcmp(t->c[i].k.numerics, "canonical") };
         of[n++] = i;
     }
     int won, rc = race_run(&t->race, r, n, &won, e);
@@ -203,15 +248,28 @@ static void fill_times(struct record *r, const struct contest *t, const struct r
                                            race_mad(racer->us[i], racer->n[i]) };
 }
 
-static void fill_roof(struct record *r, const struct contest *t)
+/* Operations a second of the units that the winner uses: of a card by its instruction path, of a CPU by what it multiplies. */
+static double op_rate(struct record *r, const struct contest *t, const char *path)
+{
+    const struct q_roofs *roofs = &t->env->roofs;
+    struct q_shape s;
+    if (t->env->t->card.kind == Q_CARD_CUDA) {
+        snprintf(r->ceiling, sizeof r->ceiling, "%s", ceiling_of_path(path));
+        r->path_rate = ceiling_rate(roofs, path);
+        r->read_rate = roofs->read;
+        return r->path_rate;
+    }
+    return !shape_parse(&s, t->p->shape, NULL) && shape_is(&s, "act", "q8") ? roofs->int8 : roofs->fp32;
+}
+
+static void fill_roof(struct record *r, const struct contest *t, const char *path)
 {
     const struct contest_env *env = t->env;
     const struct measure_size *z = &t->sizes.time[0];
-    struct q_shape s;
-    double bytes, ops;
+    double bytes, ops, rate = op_rate(r, t, path);
     if (gen_cost(env->g, t->p->op, t->p->shape, z->rows, z->past, &bytes, &ops, NULL) || !(r->time[0].median_us > 0)) return;
-    int int8 = !shape_parse(&s, t->p->shape, NULL) && shape_is(&s, "act", "q8");
-    double by_bytes = bytes / env->read_rate * 1e6, by_ops = ops / (int8 ? env->int8_rate : env->f32_rate) * 1e6;
+    double by_bytes = env->roofs.read > 0 ? bytes / env->roofs.read * 1e6 : 0, by_ops = rate > 0 ? ops / rate * 1e6 : 0;
+    if (!(by_bytes > 0) && !(by_ops > 0)) return;
     strcpy(r->bound, by_bytes > by_ops ? "bytes" : "ops");
     r->roof_pct = 100 * fmax(by_bytes, by_ops) / r->time[0].median_us;
 }
@@ -227,7 +285,7 @@ static void fill_record(struct record *r, const struct contest *t, int i)
     fill_times(r, t, &t->r[i]);
     snprintf(r->base_params, sizeof r->base_params, "%s", t->c[0].k.params);
     r->base_us = race_median(t->r[0].us[0], t->r[0].n[0]);
-    fill_roof(r, t);
+    fill_roof(r, t, c->k.isa);
 }
 
 static int conclude(struct contest *t, int best, struct q_err *e)

@@ -6,6 +6,7 @@
 
 #include "build.h"
 #include "measure.h"
+#include "runtime/roof.h"
 #include "target.h"
 
 /* How much is tried. */
@@ -23,7 +24,7 @@ struct contest_env {
     const struct build_opts *build;
     const struct measurer *m;
     const struct effort *effort;
-    double read_rate, int8_rate, f32_rate;   /* measured roofs: bytes, operations a second */
+    struct q_roofs roofs;     /* measured */
     long cold_bytes;
     int slot;                 /* of the measurer; holds the problem when a contest is over */
     int *can_build;           /* set when a default was built: from then on one that is not is that problem's own matter */

@@ -16,3 +16,10 @@ struct found *found_add(struct found_list *l, const struct q_problem *p)
     f->problem = *p;
     return f;
 }
+
+struct found *found_find(const struct found_list *l, const struct q_problem *p)
+{
+    for (int i = 0; i < l->n; i++)
+        if (!strcmp(l->f[i].problem.op, p->op) && !strcmp(l->f[i].problem.shape, p->shape)) return &l->f[i];
+    return NULL;
+}

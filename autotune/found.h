@@ -19,5 +19,7 @@ struct found_list {
 
 /* A new entry at the end, NULL when memory is short; pointers to older ones are void afterwards. */
 struct found *found_add(struct found_list *l, const struct q_problem *p);
+/* NULL if there is none. */
+struct found *found_find(const struct found_list *l, const struct q_problem *p);
 
 #endif

@@ -67,7 +67,7 @@ static int open_engine(const struct gate *g, enum q_numerics numerics, const cha
     if (rc) return rc;
     struct q_engine_opts eo = { .model = o->model, .preset = o->preset, .preset_type = o->preset ? o->type : NULL, .threads = o->t->card.threads,
                                 .ctx = 256, .max_rows = PROMPT, .max_out = PROMPT, .numerics = numerics, .kv_k = o->t->kv_k, .kv_v = o->t->kv_v,
-                                .tunes = tunes, .program_dir = o->program_dir };
+                                .tunes = tunes, .program_dir = o->program_dir, .device = o->device };
     return q_engine_open(en, &eo, e);
 }
 

@@ -20,6 +20,7 @@ struct gate_opts {
     const char *model, *preset, *type;
     const char *tunes;              /* the user's own --tunes, or NULL */
     const char *program_dir;
+    const char *device;             /* as device_open takes it */
     struct gen *g;                  /* and build, compiler, given: for default kernels, see defaults.h */
     const struct build_opts *build;
     struct compiler *compiler;

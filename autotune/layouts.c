@@ -10,7 +10,8 @@ enum { READ_TOKENS = 512, ANSWER_TOKENS = 128, TURNS = 11 };
 
 /* The best kernel of one product under one layout; its problem stays in a slot of the measurer. */
 struct product {
-    char object[Q_PATH], kernel[160];
+    char object[Q_PATH], symbol[160];
+    struct q_phases launch;
     int slot, rows;
     double per_request;        /* calls of that many rows in a request */
 };
@@ -27,7 +28,8 @@ static int make_product(const struct contest_env *env, const char *op, const cha
     if (!rc) rc = store_object(env->build->store, out.record.objects[0].name, p->object, e);
     if (!rc) rc = env->m->drop(env->m->arg, slot, 0, e);
     if (rc) return rc;
-    snprintf(p->kernel, sizeof p->kernel, "%s", out.record.kernel);
+    snprintf(p->symbol, sizeof p->symbol, "%s", out.record.kernel);
+    p->launch = out.record.launch;
     p->slot = slot;
     p->rows = out.record.time[0].rows;
     p->per_request = tokens / p->rows;
@@ -47,8 +49,9 @@ static int request_us(const struct contest_env *env, const struct product *p, in
     int rc = Q_OK;
     *us = 0;
     for (int i = 0; i < n_products && !rc; i++) {
+        struct measure_kernel k = { p[i].object, p[i].symbol, p[i].launch };
         double one;
-        rc = env->m->time(env->m->arg, p[i].slot, p[i].object, p[i].kernel, 0, 1, &one, e);
+        rc = env->m->time(env->m->arg, p[i].slot, &k, 0, 1, &one, e);
         if (!rc) *us += p[i].per_request * one;
     }
     return rc;

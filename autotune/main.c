@@ -87,7 +87,7 @@ static int measured(const struct options *o, const struct target *t, struct gen 
     int r = self_path(program, e);
     if (r) return r;
     quiet.progress = NULL;
-    struct tune_opts to = { .t = t, .g = g, .build = &quiet, .compiler = compiler, .given = &o->given, .effort = o->effort, .model = o->model, .preset = o->preset,
+    struct tune_opts to = { .t = t, .g = g, .build = &quiet, .compiler = compiler, .given = &o->given, .device = o->device, .effort = o->effort, .model = o->model, .preset = o->preset,
                             .type = o->type, .tunes = o->tunes, .program = program, .progress = stderr, .results = stdout };
     r = tune_make(&to, e);
     if (!r || !interrupted(b->signal_fd)) return r;
@@ -176,7 +176,7 @@ int main(int argc, char **argv)
     struct q_err e = { 0 };
     struct store *s;
     signal(SIGXFSZ, SIG_IGN);   /* a file size limit is then an error of write, with its line; the children inherit it */
-    if (argc == 3 && !strcmp(argv[1], "--measure")) return measure_child(atoi(argv[2]));
+    if (argc == 3 && !strcmp(argv[1], "--measure")) return measure_child(argv[2]);
     if (argc > 1 && !strcmp(argv[1], "--compile")) return nvrtc_child(argc - 2, argv + 2);
     if (argc == 5 && !strcmp(argv[1], "--compile-ptx")) return compile_ptx(argv + 2);
     if (options_read(&o, argc, argv, &e)) {

@@ -10,11 +10,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ANSWER = 16 * 1024, PROBLEM_S = 300, CANDIDATE_S = 20 };
+enum { ANSWER = 16 * 1024, START_S = 60, PROBLEM_S = 300, CANDIDATE_S = 20 };
 
 struct measure {
     char program[4096];
-    int threads, signal_fd;
+    char where[32];
+    int signal_fd;
     struct child child;
     int running, to;            /* to: write end of the child's stdin */
     char answer[ANSWER];
@@ -29,15 +30,6 @@ static double now(void)
 }
 
 /* --- the child --------------------------------------------------------------------------------------------------------- */
-
-static int start(struct measure *m, struct q_err *e)
-{
-    char threads[16], *argv[] = { m->program, "--measure", threads, NULL };
-    snprintf(threads, sizeof threads, "%d", m->threads);
-    int rc = child_start_talk(&m->child, argv, &m->to, e);
-    m->running = !rc;
-    return rc;
-}
 
 /* Its exit status; whatever it did is over. */
 static int stop(struct measure *m)
@@ -85,6 +77,28 @@ static enum wait read_line(struct measure *m, double deadline)
     }
 }
 
+/* The first line of a child tells whether it stands. */
+static int hear_start(struct measure *m, struct q_err *e)
+{
+    enum wait w = read_line(m, now() + START_S);
+    cJSON *hello = w == CAME ? cJSON_Parse(m->answer) : NULL;
+    const char *why = cJSON_GetStringValue(cJSON_GetObjectItem(hello, "why"));
+    int rc = Q_OK;
+    if (w == INTERRUPTED) rc = q_fail(e, Q_EIO, "interrupted");
+    else if (!cJSON_IsTrue(cJSON_GetObjectItem(hello, "ok"))) rc = q_fail(e, Q_EIO, "%s", why ? why : "the measuring child does not start");
+    cJSON_Delete(hello);
+    return rc;
+}
+
+static int start(struct measure *m, struct q_err *e)
+{
+    char *argv[] = { m->program, "--measure", m->where, NULL };
+    int rc = child_start_talk(&m->child, argv, &m->to, e);
+    m->running = !rc;
+    if (!rc && (rc = hear_start(m, e))) stop(m);
+    return rc;
+}
+
 /* After a crash the next child stands where this one stood. */
 static int restart(struct measure *m, struct q_err *e)
 {
@@ -116,11 +130,16 @@ static int ask(struct measure *m, const char *text, int deadline_s, cJSON **answ
     if (w != CAME) return died(m, w, deadline_s, e);
     *answer = cJSON_Parse(m->answer);
     if (cJSON_IsTrue(cJSON_GetObjectItem(*answer, "ok"))) return Q_OK;
+    /* A card that a kernel broke is broken for its process alone: the next child begins anew. */
+    int gone = cJSON_IsTrue(cJSON_GetObjectItem(*answer, "gone"));
     const char *why = cJSON_GetStringValue(cJSON_GetObjectItem(*answer, "why"));
     q_fail(e, Q_EINTERNAL, "%s", why ? why : "the measuring child's answer is not understood");
     cJSON_Delete(*answer);
     *answer = NULL;
-    return Q_EINTERNAL;
+    if (!gone) return Q_EINTERNAL;
+    struct q_err again;
+    stop(m);
+    return restart(m, &again) ? q_fail(e, again.code, "%s", again.text) : Q_EINTERNAL;
 }
 
 static int ask_json(struct measure *m, cJSON *q, int deadline_s, cJSON **answer, struct q_err *e)
@@ -164,29 +183,42 @@ static int set_problem(void *arg, int slot, const struct measure_problem *p, str
     return rc;
 }
 
-static cJSON *candidate(const char *what, int slot, const char *object, const char *kernel)
+enum { PHASE = sizeof(struct q_phase) / sizeof(int) };   /* a phase is whole numbers alone */
+
+int measure_launch(const cJSON *list, struct q_phases *launch)
+{
+    int n = cJSON_GetArraySize(list), *to = (int *)launch->phase;
+    memset(launch, 0, sizeof *launch);
+    if (!cJSON_IsArray(list) || n % PHASE || n > Q_PHASES * PHASE) return -1;
+    for (int i = 0; i < n; i++) to[i] = cJSON_GetArrayItem(list, i)->valueint;
+    launch->n = n / PHASE;
+    return 0;
+}
+
+static cJSON *candidate(const char *what, int slot, const struct measure_kernel *k)
 {
     cJSON *q = cJSON_CreateObject();
     cJSON_AddStringToObject(q, "do", what);
     cJSON_AddNumberToObject(q, "slot", slot);
-    cJSON_AddStringToObject(q, "object", object);
-    cJSON_AddStringToObject(q, "kernel", kernel);
+    cJSON_AddStringToObject(q, "object", k->object);
+    cJSON_AddStringToObject(q, "kernel", k->symbol);
+    cJSON_AddItemToObject(q, "launch", cJSON_CreateIntArray((const int *)k->launch.phase, k->launch.n * PHASE));
     return q;
 }
 
-static int check(void *arg, int slot, const char *object, const char *kernel, char hash[17], struct q_err *e)
+static int check(void *arg, int slot, const struct measure_kernel *k, char hash[17], struct q_err *e)
 {
     cJSON *answer;
-    int rc = ask_json(arg, candidate("check", slot, object, kernel), CANDIDATE_S, &answer, e);
+    int rc = ask_json(arg, candidate("check", slot, k), CANDIDATE_S, &answer, e);
     const char *hex = rc ? NULL : cJSON_GetStringValue(cJSON_GetObjectItem(answer, "hash"));
     snprintf(hash, 17, "%s", hex ? hex : "");
     cJSON_Delete(answer);
     return rc;
 }
 
-static int time_candidate(void *arg, int slot, const char *object, const char *kernel, int size, int n, double *us, struct q_err *e)
+static int time_candidate(void *arg, int slot, const struct measure_kernel *k, int size, int n, double *us, struct q_err *e)
 {
-    cJSON *q = candidate("time", slot, object, kernel), *answer;
+    cJSON *q = candidate("time", slot, k), *answer;
     cJSON_AddNumberToObject(q, "size", size);
     cJSON_AddNumberToObject(q, "n", n);
     int rc = ask_json(arg, q, CANDIDATE_S, &answer, e);
@@ -213,13 +245,13 @@ static int drop(void *arg, int slot, int all, struct q_err *e)
     return rc;
 }
 
-int measure_open(struct measure **out, const char *program, int threads, int signal_fd, struct q_err *e)
+int measure_open(struct measure **out, const char *program, const char *where, int signal_fd, struct q_err *e)
 {
     struct measure *m = calloc(1, sizeof *m);
     *out = NULL;
     if (!m) return q_fail(e, Q_EMEM, "no memory for a measuring child");
     snprintf(m->program, sizeof m->program, "%s", program);
-    m->threads = threads;
+    snprintf(m->where, sizeof m->where, "%s", where);
     m->signal_fd = signal_fd;
     int rc = start(m, e);
     if (rc) free(m);

@@ -1,13 +1,14 @@
 /* Measuring: what the tuner asks of the machine, as a table of functions, so that its logic is tested with a table that replays.
  *
  * measure_open fills the table with one killable child (`quarry-tune --measure`) that holds the cases of problems, loads
- * candidates into itself, checks them and times them with a team as large as the model will run with. A candidate that crashes the
+ * candidates into itself, checks them and times them with a team as large as the model will run with, or on a card. A candidate that crashes the
  * child, or takes longer than its deadline, fails alone: the child is started again and given the problems anew.
  */
 #ifndef Q_MEASURE_H
 #define Q_MEASURE_H
 
 #include "runtime/err.h"
+#include "runtime/launch.h"
 
 enum { MEASURE_SIZES = 4, MEASURE_SLOTS = 8 };
 
@@ -24,6 +25,12 @@ struct measure_problem {
     long cold_bytes;                             /* calls walk a ring of cases of at least this much memory */
 };
 
+/* A built candidate. */
+struct measure_kernel {
+    const char *object, *symbol;
+    struct q_phases launch;                      /* n = 0 on a CPU */
+};
+
 /* Problems are held in slots, so that kernels of different problems (weight layouts) can be timed turn by turn. */
 struct measurer {
     void *arg;
@@ -31,20 +38,23 @@ struct measurer {
     int (*problem)(void *arg, int slot, const struct measure_problem *p, struct q_err *e);
     /* Twice on both cases: within tolerance of ref.c, canaries intact, the same bytes again. hash: of the outputs. Q_EINTERNAL: this
      * candidate is bad, the line says why; any other code ends the tune. */
-    int (*check)(void *arg, int slot, const char *object, const char *kernel, char hash[17], struct q_err *e);
+    int (*check)(void *arg, int slot, const struct measure_kernel *k, char hash[17], struct q_err *e);
     /* n samples in microseconds a call at time[size]. Errors as check's. */
-    int (*time)(void *arg, int slot, const char *object, const char *kernel, int size, int n, double *us, struct q_err *e);
+    int (*time)(void *arg, int slot, const struct measure_kernel *k, int size, int n, double *us, struct q_err *e);
     /* Gives memory back: a slot's truths (it can be timed still, not checked), or all of it. */
     int (*drop)(void *arg, int slot, int all, struct q_err *e);
 };
 
 struct measure;
-/* program: quarry-tune's own path. signal_fd: readable when the user wants to stop (then Q_EIO, "interrupted"); -1: none. */
-int measure_open(struct measure **m, const char *program, int threads, int signal_fd, struct q_err *e);
+/* program: quarry-tune's own path. where: a number of threads, or a card ("cuda:0"). signal_fd: readable when the user wants to stop (then Q_EIO, "interrupted"); -1: none. */
+int measure_open(struct measure **m, const char *program, const char *where, int signal_fd, struct q_err *e);
 void measure_close(struct measure *m);
 struct measurer measure_table(struct measure *m);
 
 /* The child's whole life: requests on stdin, answers on stdout, one line of JSON each (worker.c). Returns its exit status. */
-int measure_child(int threads);
+int measure_child(const char *where);
+/* The launch of a request; non-zero when it is none. */
+struct cJSON;
+int measure_launch(const struct cJSON *list, struct q_phases *launch);
 
 #endif

@@ -48,7 +48,7 @@ static int sample(const struct race *race, struct racer *r, int size, int k, str
     struct q_err why = { 0 };
     if (k > RACE_SAMPLES - r->n[size]) k = RACE_SAMPLES - r->n[size];
     if (k <= 0 || !runs(r)) return Q_OK;
-    int rc = race->m->time(race->m->arg, race->slot, r->object, r->kernel, size, k, r->us[size] + r->n[size], &why);
+    int rc = race->m->time(race->m->arg, race->slot, &r->kernel, size, k, r->us[size] + r->n[size], &why);
     if (!rc) r->n[size] += k;
     if (rc != Q_EINTERNAL) return rc ? q_fail(e, rc, "%s", why.text) : Q_OK;
     r->bad = 1;
@@ -147,12 +147,12 @@ int race_run(const struct race *race, struct racer *r, int n, int *best, struct 
 {
     *best = 0;
     int rc = probe(race, r, n, e);
-    if (!rc && r[0].bad) return q_fail(e, Q_EINTERNAL, "%s: %s", r[0].kernel, r[0].why);
+    if (!rc && r[0].bad) return q_fail(e, Q_EINTERNAL, "%s: %s", r[0].kernel.symbol, r[0].why);
     if (!rc) rc = rounds(race, r, n, times_in(race->budget_us / 4, lap(race, r, n), 1, 2), e);
     int keep = n / 4 > FINALISTS ? n / 4 : FINALISTS;
     if (!rc) halve(r, n, keep);
     if (!rc) rc = rounds(race, r, n, times_in(race->budget_us / 4, lap(race, r, n), 2, 8), e);
-    if (!rc && r[0].bad) return q_fail(e, Q_EINTERNAL, "%s: %s", r[0].kernel, r[0].why);
+    if (!rc && r[0].bad) return q_fail(e, Q_EINTERNAL, "%s: %s", r[0].kernel.symbol, r[0].why);
     if (!rc) *best = winner(r, n);
     return rc;
 }
@@ -183,7 +183,7 @@ int race_duel(const struct race *race, struct racer *base, struct racer *best, s
         }
         ratio[done] = sum;
     }
-    if (!rc && base->bad) rc = q_fail(e, Q_EINTERNAL, "%s: %s", base->kernel, base->why);
+    if (!rc && base->bad) rc = q_fail(e, Q_EINTERNAL, "%s: %s", base->kernel.symbol, base->why);
     if (rc || best->bad) return rc;
     double least = 0;
     for (int i = 0; i < race->n_sizes; i++) least += race->weight[i] * race_least(best->us[i], done) / race_least(base->us[i], done);

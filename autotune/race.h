@@ -12,7 +12,7 @@ enum { RACE_SAMPLES = 48, RACE_MOST = 64 };
 #define RACE_TIE 0.02        /* differences below this are no differences */
 
 struct racer {
-    const char *object, *kernel;             /* borrowed */
+    struct measure_kernel kernel;            /* its texts borrowed */
     int canonical;                           /* wins a tie */
     int bad, out;                            /* failed; dropped as too slow */
     char why[256];

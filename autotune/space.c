@@ -73,11 +73,10 @@ static unsigned long long mix(unsigned long long *seed)
     return z ^ (z >> 29);
 }
 
-/* The instruction path of a params text. */
+/* The instruction path of a params text: a CPU's isa, a card's path; "" without one. */
 static const char *path_of(const char *params, size_t *n)
 {
-    const char *p = strstr(params, "isa=");
-    p = p ? p + 4 : "";
+    const char *isa = strstr(params, "isa="), *path = strstr(params, "path="), *p = isa ? isa + 4 : path ? path + 5 : "";
     *n = strcspn(p, ",");
     return p;
 }
@@ -87,6 +86,19 @@ static int same_path(const char *a, const char *b)
     size_t na, nb;
     const char *pa = path_of(a, &na), *pb = path_of(b, &nb);
     return na == nb && !memcmp(pa, pb, na);
+}
+
+int space_paths(const struct space *s, char (*path)[24])
+{
+    int n = 0;
+    for (int i = 0; i < s->n && n < SPACE_PATHS; i++) {
+        size_t len;
+        const char *p = path_of(s->params[i], &len);
+        int known = !len || len >= sizeof *path;
+        for (int j = 0; j < n; j++) known |= strlen(path[j]) == len && !memcmp(path[j], p, len);
+        if (!known) snprintf(path[n++], sizeof *path, "%.*s", (int)len, p);
+    }
+    return n;
 }
 
 static int push(int *out, int n, int most, int candidate)

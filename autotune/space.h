@@ -4,7 +4,7 @@
 
 #include "gen/gen.h"
 
-enum { SPACE_REASONS = 16 };
+enum { SPACE_REASONS = 16, SPACE_PATHS = 8 };
 
 struct space {
     char (*params)[256];       /* owned: [n] legal ones, in the space's order */
@@ -21,6 +21,8 @@ int space_find(const struct space *s, const char *params);
  * drawn by `seed`, on first's instruction path (which the roofline ranks highest) and, of a dozen or more, a sixth on others. Returns how
  * many. */
 int space_pick(const struct space *s, const char *first, const char (*seeds)[256], int n_seeds, int most, unsigned long long seed, int *out);
+/* The instruction paths of legal ones, each once. Returns how many. */
+int space_paths(const struct space *s, char (*path)[24]);
 /* Legal ones that differ from `at` by one step in one param. Returns how many, at most `most`. */
 int space_steps(const struct space *s, int at, int *out, int most);
 

@@ -3,6 +3,7 @@
 #include "found.h"
 #include "gate.h"
 #include "layouts.h"
+#include "runtime/ceilings.h"
 #include "progress.h"
 #include "runtime/kset_shapes.h"
 #include "runtime/roof.h"
@@ -66,6 +67,15 @@ static int find_recorded(const struct tuner *t, const struct q_problem *p, struc
     return rc;
 }
 
+static int enter_recorded(struct tuner *t, const struct q_problem *p, const struct record *r, struct q_err *e)
+{
+    struct found *f = found_add(&t->found, p);
+    if (!f) return q_fail(e, Q_EMEM, "no memory for results");
+    f->record = *r;
+    t->recorded++;
+    return Q_OK;
+}
+
 /* --- measuring --------------------------------------------------------------------------------------------------------- */
 
 /* Default kernels come before all measuring: with a compiler that fails for them nothing else can be had from it. */
@@ -74,6 +84,59 @@ static int build_defaults(const struct tuner *t, struct q_err *e)
     const struct tune_opts *o = t->o;
     struct defaults_result done;
     return defaults_make(o->t, o->g, o->build, o->compiler, o->given, NULL, NULL, &done, e);
+}
+
+static int is_card(const struct tuner *t) { return t->o->t->card.kind == Q_CARD_CUDA; }
+
+static int open_measurer(struct tuner *t, struct q_err *e)
+{
+    const struct tune_opts *o = t->o;
+    char where[32];
+    if (is_card(t)) snprintf(where, sizeof where, "%.31s", o->device);
+    else snprintf(where, sizeof where, "%d", o->t->card.threads);
+    int rc = measure_open(&t->measure, o->program, where, o->build->signal_fd, e);
+    if (!rc) t->table = measure_table(t->measure);
+    return rc;
+}
+
+static int measure_host(struct tuner *t, struct q_err *e)
+{
+    const struct q_card *c = &t->o->t->card;
+    struct q_roofs *r = &t->env.roofs;
+    int rc = roof_read_rate(c->threads, &r->read, e);
+    return rc ? rc : roof_op_rate(c->threads, c->isa, &r->int8, &r->fp32, e);
+}
+
+static int tune_problem(struct tuner *t, const struct q_problem *p, struct q_err *e);
+
+/* Whether the card's space has the ceiling at all: one without dp4a has no such kernel. */
+static int has_ceiling(const struct tuner *t, const struct q_problem *p)
+{
+    struct gen_kernel k;
+    if (target_emit(t->o->t, t->o->g, p, NULL, &k, NULL)) return 0;
+    gen_kernel_free(&k);
+    return 1;
+}
+
+/* A card's ceilings are problems like others, but first: winners are judged by them. */
+static int measure_ceilings(struct tuner *t, struct q_err *e)
+{
+    static const char *const what[] = { "read", "ffma", "dp4a", "hfma2", "mma_f16", "mma_i8" };
+    int rc = Q_OK;
+    for (size_t i = 0; i < sizeof what / sizeof *what && !rc; i++) {
+        struct q_problem p = { .op = "ceiling" };
+        struct record r;
+        snprintf(p.shape, sizeof p.shape, "what=%s", what[i]);
+        const struct found *have = found_find(&t->found, &p);
+        if (!has_ceiling(t, &p)) continue;
+        rc = have ? Q_OK : find_recorded(t, &p, &r, e);
+        if (rc && rc != Q_EMISS) return rc;
+        if (have) r = have->record;
+        else if (!rc) rc = enter_recorded(t, &p, &r, e);
+        else if (!(rc = tune_problem(t, &p, e))) r = t->found.f[t->found.n - 1].record;
+        if (!rc) ceilings_enter(&t->env.roofs, &r);
+    }
+    return rc;
 }
 
 /* Default kernels, roofs and the child, when the first problem needs them. */
@@ -85,13 +148,14 @@ static int need_measurer(struct tuner *t, struct q_err *e)
     if (!rc) rc = store_can_write(o->build->store, e);
     if (!rc && !o->compiler->program[0]) rc = compiler_find(o->compiler, &o->t->card, o->given, e);
     if (!rc) rc = build_defaults(t, e);
-    if (!rc) rc = roof_read_rate(o->t->card.threads, &t->env.read_rate, e);
-    if (!rc) rc = roof_op_rate(o->t->card.threads, o->t->card.isa, &t->env.int8_rate, &t->env.f32_rate, e);
-    if (!rc) rc = measure_open(&t->measure, o->program, o->t->card.threads, o->build->signal_fd, e);
+    if (!rc) rc = open_measurer(t, e);
+    if (!rc) rc = is_card(t) ? measure_ceilings(t, e) : measure_host(t, e);
     if (rc) return rc;
-    t->table = measure_table(t->measure);
+    const struct q_roofs *r = &t->env.roofs;
     progress_line(&t->progress, "effort %s, %s; roofs: %.1f GB/s read, %.0f GOP/s int8, %.0f GFLOP/s fp32", t->env.effort->name, o->t->card.key,
-                  t->env.read_rate * 1e-9, t->env.int8_rate * 1e-9, t->env.f32_rate * 1e-9);
+                  r->read * 1e-9, r->int8 * 1e-9, r->fp32 * 1e-9);
+    if (is_card(t)) progress_line(&t->progress, "of which dp4a %.1f, hfma2 %.1f, ffma %.1f, mma_f16 %.1f, mma_i8 %.1f TOP/s", r->dp4a * 1e-12, r->hfma2 * 1e-12,
+                                  r->ffma * 1e-12, r->mma_f16 * 1e-12, r->mma_i8 * 1e-12);
     return Q_OK;
 }
 
@@ -219,7 +283,14 @@ static const char *layout_of(void *arg, const char *type, long n, long k)
 
 /* --- problems ---------------------------------------------------------------------------------------------------------- */
 
-static int is_layout(const struct q_problem *p) { return !strcmp(p->op, "layout"); }
+/* Layouts are chosen before; what brings weights to a card runs once, when a model is loaded. */
+static int is_other(const struct q_problem *p)
+{
+    static const char *const other[] = { "layout", "repack", "synth" };
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (!strcmp(p->op, other[i])) return 1;
+    return 0;
+}
 
 /* Enters what is recorded, and moves what must be measured to the front of the list: *n of them. */
 static int sort_out(struct tuner *t, struct q_problem_list *l, int *n, struct q_err *e)
@@ -227,17 +298,14 @@ static int sort_out(struct tuner *t, struct q_problem_list *l, int *n, struct q_
     *n = 0;
     for (int i = 0; i < l->n; i++) {
         struct record r;
-        if (is_layout(&l->p[i])) continue;
+        if (is_other(&l->p[i]) || found_find(&t->found, &l->p[i])) continue;
         int rc = find_recorded(t, &l->p[i], &r, e);
         if (rc && rc != Q_EMISS) return rc;
         if (rc) {
             l->p[(*n)++] = l->p[i];
             continue;
         }
-        struct found *f = found_add(&t->found, &l->p[i]);
-        if (!f) return q_fail(e, Q_EMEM, "no memory for results");
-        f->record = r;
-        t->recorded++;
+        if ((rc = enter_recorded(t, &l->p[i], &r, e))) return rc;
     }
     return Q_OK;
 }
@@ -249,7 +317,8 @@ static int tune_problems(struct tuner *t, struct q_problem_list *l, struct q_err
     if ((rc = need_measurer(t, e))) return rc;
     t->progress.n = n;
     t->progress.start = progress_now();
-    for (int i = 0; i < n && !rc; i++) rc = tune_problem(t, &l->p[i], e);
+    for (int i = 0; i < n && !rc; i++)
+        if (!found_find(&t->found, &l->p[i])) rc = tune_problem(t, &l->p[i], e);   /* ceilings are there by now */
     return rc;
 }
 
@@ -269,7 +338,7 @@ static int pass_gate(struct tuner *t, char *summary, size_t cap, struct q_err *e
     snprintf(dir, sizeof dir, "%s", o->program);
     char *slash = strrchr(dir, '/');
     if (slash) *slash = 0;
-    struct gate_opts g = { .t = o->t, .model = o->model, .preset = o->preset, .type = o->type, .tunes = o->tunes, .program_dir = dir,
+    struct gate_opts g = { .t = o->t, .model = o->model, .preset = o->preset, .type = o->type, .tunes = o->tunes, .program_dir = dir, .device = o->device,
                            .g = o->g, .build = o->build, .compiler = o->compiler, .given = o->given, .progress = &t->progress };
     progress_line(&t->progress, "gate: the set against numerics reference");
     return gate_run(&g, &t->found, summary, cap, e);
@@ -322,10 +391,16 @@ static int finish(struct tuner *t, double start, struct q_err *e)
     return rc;
 }
 
+static double last_cache(const struct q_card *c)
+{
+    int kib = c->kind == Q_CARD_CUDA ? c->l2 : c->l3_kib > c->l2_kib ? c->l3_kib : c->l2_kib;
+    return 1024.0 * kib;
+}
+
 /* Beyond three times the last cache, or as the model itself, which may fit in it. */
 static long cold_bytes(const struct target *t)
 {
-    double cache = 3.0 * 1024 * (t->card.l3_kib > t->card.l2_kib ? t->card.l3_kib : t->card.l2_kib);
+    double cache = 3 * last_cache(&t->card);
     double model = (double)t->model->weight_bytes;
     if (t->shape_only || model <= 0 || model > cache) return (long)cache;
     return (long)model;

@@ -16,6 +16,7 @@ struct tune_opts {
     const struct build_opts *build;    /* its compiler is filled in when it is found */
     struct compiler *compiler;
     const struct compiler_given *given;
+    const char *device;                /* as device_open takes it; a CPU is told by its card's threads */
     const char *effort;                /* quick or normal */
     const char *model, *preset, *type; /* as the command line named the model, for the gate's engines */
     const char *tunes;                 /* --tunes DIR */

@@ -195,6 +195,7 @@ static void take_evidence(const cJSON *o, struct record *r)
 {
     const cJSON *cost = cJSON_GetObjectItemCaseSensitive(o, "cost"), *base = cJSON_GetObjectItemCaseSensitive(o, "baseline");
     const cJSON *roof = cJSON_GetObjectItemCaseSensitive(o, "roof"), *times = cJSON_GetObjectItemCaseSensitive(o, "measured");
+    const cJSON *ceiling = cJSON_GetObjectItemCaseSensitive(o, "ceiling");
     r->cost.known = four(cost, "bytes", r->cost.bytes) && four(cost, "ops", r->cost.ops);
     word(o, "effort", r->effort, sizeof r->effort);
     if (cJSON_IsArray(times)) take_times(times, r);
@@ -203,6 +204,9 @@ static void take_evidence(const cJSON *o, struct record *r)
     r->gain = number(o, "gain");
     word(roof, "bound", r->bound, sizeof r->bound);
     r->roof_pct = number(roof, "pct");
+    word(ceiling, "path", r->ceiling, sizeof r->ceiling);
+    r->path_rate = round(number(ceiling, "rate"));
+    r->read_rate = round(number(ceiling, "read"));
 }
 
 /* Bilinear in rows and past through the four known corners. */
@@ -323,12 +327,22 @@ static void add_roof(cJSON *o, const struct record *r)
     cJSON_AddNumberToObject(roof, "pct", rounded(r->roof_pct));
 }
 
+static void add_ceiling(cJSON *o, const struct record *r)
+{
+    if (!r->effort[0] || !r->ceiling[0]) return;
+    cJSON *ceiling = cJSON_AddObjectToObject(o, "ceiling");
+    cJSON_AddStringToObject(ceiling, "path", r->ceiling);
+    cJSON_AddNumberToObject(ceiling, "rate", round(r->path_rate));
+    cJSON_AddNumberToObject(ceiling, "read", round(r->read_rate));
+}
+
 /* Keys in ascending order: the same record is the same bytes. */
 static cJSON *record_json(const struct record *r)
 {
     cJSON *o = cJSON_CreateObject();
     add_baseline(o, r);
     cJSON_AddStringToObject(o, "card", r->card);
+    add_ceiling(o, r);
     add_cost(o, &r->cost);
     cJSON_AddNumberToObject(o, "ctx", r->ctx);
     if (r->effort[0]) cJSON_AddStringToObject(o, "effort", r->effort);

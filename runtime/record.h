@@ -66,6 +66,8 @@ struct record {
     double gain;                         /* share of the default's time that the winner saves, 0: it is the default */
     double roof_pct;                     /* of what the measured roofs allow, at time[0]'s size */
     char bound[8];                       /* that roof: "bytes" or "ops" */
+    char ceiling[12];                    /* what its instruction path is judged by on its card: "dp4a"; "": not measured */
+    double path_rate, read_rate;         /* that ceiling, operations a second, and the card's read bandwidth, bytes a second */
 };
 
 /* `where` (a path) begins the error's line. */

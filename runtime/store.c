@@ -1,11 +1,11 @@
 #define _GNU_SOURCE
 #include "store_impl.h"
 #include "xdg.h"
-#include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SITE_TUNES "/usr/share/quarry/tunes"
 
@@ -31,6 +31,27 @@ static int add_layer(struct store *s, const char *base, const char *below, const
     return s->n_layers++;
 }
 
+static int add_lines(struct store *s, const char *base, const char *below)
+{
+    char dir[Q_PATH];
+    int layer = path_join(dir, NULL, base, below, NULL) || access(dir, R_OK) ? -1 : add_layer(s, base, below, NULL);
+    if (layer >= 0) s->layers[layer].lines = 1;
+    return layer >= 0;
+}
+
+/* Where the program is installed, or in the source tree that build/ lies in. */
+static void add_shipped(struct store *s, const char *given)
+{
+    char program[Q_PATH] = "";
+    if (given) {
+        if (*given) add_lines(s, given, ".");
+        return;
+    }
+    if (readlink("/proc/self/exe", program, sizeof program - 1) <= 0) return;
+    *strrchr(program, '/') = 0;
+    if (!add_lines(s, program, "../share/quarry/tuned")) add_lines(s, program, "../tuned");
+}
+
 static int find_cache(struct store *s, const char *given, struct q_err *e)
 {
     if (!given) return xdg_dir(XDG_CACHE, s->cache, sizeof s->cache, e);
@@ -52,6 +73,7 @@ int store_open(struct store **out, const struct store_opts *o, struct q_err *e)
         if (!o->tunes) s->tuned = user;
     }
     add_layer(s, SITE_TUNES, "v1", NULL);
+    add_shipped(s, o->shipped);
     if (find_cache(s, o->cache, &s->no_cache)) s->cache[0] = 0;
     else s->defaults = add_layer(s, s->cache, "defaults/v1", xdg_variable(XDG_CACHE));
     return Q_OK;
@@ -97,18 +119,6 @@ int store_can_put(const struct store *s, struct q_err *e)
 
 /* --- paths ------------------------------------------------------------------------------------------------------------- */
 
-/* A card's key as a folder name: letters, digits, '-' and '.' stay, the rest is '_'. The record itself holds the key. */
-static void card_folder(char *dst, size_t cap, const char *card)
-{
-    size_t n = 0;
-    for (; card[n] && n + 1 < cap; n++) {
-        char c = card[n];
-        int plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
-        dst[n] = plain ? c : '_';
-    }
-    dst[n] = 0;
-}
-
 void store_file_name(char file[64], const struct store_key *k)
 {
     char buckets[48], problem[65];
@@ -119,9 +129,9 @@ void store_file_name(char file[64], const struct store_key *k)
 
 static int record_path(char path[Q_PATH], const struct store_layer *l, const struct store_key *k, struct q_err *e)
 {
-    char card[200], file[64];
+    char card[STORE_FOLDER], file[64];
     store_file_name(file, k);
-    card_folder(card, sizeof card, k->card);
+    store_folder(card, k->card);
     return path_join(path, e, l->dir, card, k->op, file, NULL);
 }
 
@@ -144,12 +154,35 @@ int store_answers(const struct record *r, const struct store_key *k)
            && !strcmp(r->generator, k->generator);
 }
 
+struct search {
+    const struct store_key *k;
+    struct record *r;
+};
+
+static int is_sought(void *arg, const struct record *r, const char *path)
+{
+    struct search *f = arg;
+    (void)path;
+    if (!store_answers(r, f->k) || strcmp(r->card, f->k->card)) return 0;
+    *f->r = *r;
+    return 1;
+}
+
+static int find_line(struct store *s, int layer, const struct store_key *k, struct record *r)
+{
+    struct search f = { k, r };
+    char folder[STORE_FOLDER];
+    store_folder(folder, k->card);
+    return store_each_in(s, layer, folder, k->op, is_sought, &f) ? Q_OK : Q_EMISS;
+}
+
 /* The card's own record in one layer; what is wrong with it is noted unless quiet. */
 static int find_in(struct store *s, int layer, const struct store_key *k, struct record *r, int quiet)
 {
     const struct store_layer *l = &s->layers[layer];
     char path[Q_PATH];
     struct q_err why;
+    if (l->lines) return find_line(s, layer, k, r);
     if (record_path(path, l, k, NULL)) return Q_EMISS;
     int bad = store_read(r, l, path, &why);
     if (!bad && store_answers(r, k) && !strcmp(r->card, k->card)) return Q_OK;
@@ -213,52 +246,12 @@ int store_put(struct store *s, const struct record *r, struct q_err *e)
 
 /* --- listing ----------------------------------------------------------------------------------------------------------- */
 
-struct visit {
-    int (*fn)(void *arg, const struct record *r, const char *path);
-    void *arg;
-    struct store *s;
-    int layer;
-};
-
-static int not_hidden(const struct dirent *d) { return d->d_name[0] != '.'; }
-
-/* Visits the records of one op's folder. */
-static int each_file(const struct visit *v, const char *dir)
-{
-    struct dirent **names;
-    char path[Q_PATH];
-    struct record r;
-    struct q_err why;
-    int n = scandir(dir, &names, not_hidden, alphasort), stop = 0;
-    for (int i = 0; i < n; i++) {
-        size_t len = strlen(names[i]->d_name);
-        if (!stop && len > 5 && !strcmp(names[i]->d_name + len - 5, ".json") && !path_join(path, NULL, dir, names[i]->d_name, NULL)) {
-            if (store_read(&r, &v->s->layers[v->layer], path, &why)) store_damaged(v->s, v->layer, path, why.text);
-            else stop = v->fn(v->arg, &r, path);
-        }
-        free(names[i]);
-    }
-    if (n >= 0) free(names);
-    return stop;
-}
-
 int store_each(struct store *s, const char *card, int (*fn)(void *, const struct record *, const char *), void *arg, struct q_err *e)
 {
-    struct visit v = { fn, arg, s, 0 };
-    char folder[200], dir[Q_PATH], op_dir[Q_PATH];
-    struct dirent **ops;
+    char folder[STORE_FOLDER];
     int stop = 0;
-    card_folder(folder, sizeof folder, card);
-    for (int l = 0; l < s->n_layers && !stop; l++) {
-        v.layer = l;
-        if (path_join(dir, NULL, s->layers[l].dir, folder, NULL)) continue;
-        int n = scandir(dir, &ops, not_hidden, alphasort);
-        for (int i = 0; i < n; i++) {
-            if (!stop && !path_join(op_dir, NULL, dir, ops[i]->d_name, NULL)) stop = each_file(&v, op_dir);
-            free(ops[i]);
-        }
-        if (n >= 0) free(ops);
-    }
+    store_folder(folder, card);
+    for (int l = 0; l < s->n_layers && !stop; l++) stop = store_each_in(s, l, folder, NULL, fn, arg);
     store_tell(s);
     return Q_OK;
 }

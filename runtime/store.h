@@ -4,7 +4,8 @@
  *   <cache>/defaults/v1/...                            the same for default params: built again at no loss
  *   <cache>/objects/AA/HASH.so|.cubin, HASH.sum        immutable objects, the hash of their content beside them
  *
- * Layers of records, first wins: --tunes DIR, <data>/tunes, the site's (/usr/share/quarry/tunes), <cache>/defaults; before the last, the
+ * Layers of records, first wins: --tunes DIR, <data>/tunes, the site's (/usr/share/quarry/tunes), those shipped with the program
+ * (tuned/CARD.jsonl, a record a line), <cache>/defaults; before the last, the
  * winner of another card that is near this one is borrowed (borrow.c). A record is
  * written whole and last, after the objects that it names, so no reader and no second writer meets half of a set. Whatever is damaged,
  * of another version, or writable by others (but in --tunes DIR, which the user named) is a miss. store_tell tells of those files
@@ -20,6 +21,7 @@
 struct store_opts {
     const char *tunes;     /* --tunes DIR or NULL */
     const char *cache;     /* instead of $XDG_CACHE_HOME/quarry, or NULL */
+    const char *shipped;   /* instead of the folder tuned/ that came with the program, or NULL; "": none */
     void (*say)(void *arg, const char *line);   /* may be NULL */
     void *say_arg;
 };

@@ -2,12 +2,14 @@
 #ifndef Q_STORE_IMPL_H
 #define Q_STORE_IMPL_H
 
+#include "roof.h"
 #include "store.h"
 
-enum { STORE_LAYERS = 4, STORE_CACHE = STORE_LAYERS };
+enum { STORE_LAYERS = 5, STORE_CACHE = STORE_LAYERS, STORE_FOLDER = 200 };
 
 struct store_layer {
-    char dir[Q_PATH];      /* holds CARD/OP/...json */
+    char dir[Q_PATH];      /* holds CARD/OP/...json, or with `lines` CARD.jsonl */
+    int lines;
     const char *variable;  /* what to set when it cannot be written; NULL: read only */
     int shared;            /* named by the user: files that others may write are read too */
 };
@@ -27,6 +29,9 @@ struct store {
     void (*say)(void *arg, const char *line);
     void *say_arg;
     struct store_damage damage[STORE_LAYERS + 1];   /* of each layer of winners, and of the cache */
+    struct q_roofs roofs;  /* ceilings.c: of card roofs_of */
+    char roofs_of[192];
+    int n_roofs;
     char *damaged;         /* owned: all paths so far, each with '\n' behind it; NULL: none */
 };
 
@@ -35,6 +40,12 @@ void store_file_name(char file[64], const struct store_key *k);
 int store_read(struct record *r, const struct store_layer *l, const char *path, struct q_err *e);
 /* Whether the record is about the key's problem, on any card. */
 int store_answers(const struct record *r, const struct store_key *k);
+/* store_layer.c: a card's key as a folder's or a file's name: letters, digits, '-' and '.' stay, the rest is '_'. The record itself holds the key. */
+void store_folder(char dst[STORE_FOLDER], const char *card);
+/* Every readable record of an op (NULL: of all) that a layer has for a card's folder, names or lines ascending. Non-zero from fn stops. */
+int store_each_in(struct store *s, int layer, const char *folder, const char *op, int (*fn)(void *arg, const struct record *r, const char *path), void *arg);
+int store_cards_in(const struct store *s, int layer, int (*fn)(void *arg, int layer, const char *folder), void *arg);
+
 /* borrow.c: the winner of the nearest other card, origin "borrowed", card the key's. Q_EMISS: none. */
 int store_borrow(struct store *s, const struct store_key *k, struct record *r);
 

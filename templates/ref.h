@@ -13,7 +13,8 @@
 #include <stddef.h>
 
 enum ref_role { REF_IN, REF_OUT, REF_INOUT, REF_WORK };
-enum ref_elem { REF_F32, REF_F16, REF_I32, REF_I8, REF_BYTES };
+/* REF_POINTERS: structures that hold addresses of other buffers of the case, in bytes. */
+enum ref_elem { REF_F32, REF_F16, REF_I32, REF_I8, REF_BYTES, REF_POINTERS };
 
 struct ref_case;
 /* A buffer of `count` elements, 64-byte aligned, canaries on both sides. tol: largest |got - want| accepted, relative to the largest
@@ -25,7 +26,7 @@ struct ref_case *ref_case_open(void);
 void ref_case_close(struct ref_case *c);
 /* Canaries intact, inputs as in `want`, outputs within their tolerance of `want`. The line names buffer, index and both values. */
 int ref_case_compare(const struct ref_case *want, const struct ref_case *got, struct q_err *e);
-/* A case as it is now: its own buffers, but for REF_BYTES inputs (weights), which it shares with `c` and must not outlive. */
+/* A case as it is now: its own buffers, but for REF_BYTES and REF_POINTERS inputs (weights, tables), which it shares with `c` and must not outlive. */
 struct ref_case *ref_case_copy(const struct ref_case *c);
 /* Puts outputs, work and canaries of `c` back to what its copy `from` holds, so that one case serves many candidates. */
 void ref_case_restore(struct ref_case *c, const struct ref_case *from);
@@ -33,6 +34,26 @@ void ref_case_restore(struct ref_case *c, const struct ref_case *from);
 unsigned long long ref_case_hash(const struct ref_case *c);
 /* Of all its buffers. */
 size_t ref_case_bytes(const struct ref_case *c);
+
+/* A case's buffers one by one, for those who move it to another memory and back. */
+struct ref_block {
+    unsigned char *begin;         /* a canary of `canary` bytes, the data, a canary */
+    size_t bytes, canary;         /* in all, a multiple of 64; of the canary in front */
+    size_t data_end;              /* where the canary behind begins */
+    int input, pointers, fixed;   /* may not be written; holds addresses; is not compared (weights, structures) */
+};
+int ref_case_blocks(const struct ref_case *c);
+/* Its canaries may be read from now on, also under AddressSanitizer. */
+struct ref_block ref_case_block(const struct ref_case *c, int i);
+
+/* Buffer i of a case, from 0; non-zero beyond the last. For checkers that watch what a kernel touches. */
+struct ref_view {
+    const char *name;
+    enum ref_role role;
+    void *data;
+    size_t bytes;
+};
+int ref_case_view(const struct ref_case *c, int i, struct ref_view *v);
 
 /* The sizes of one trial: rows in the step, spread over `seqs` sequences with at most `past` KV tokens each before the step.
  * parts: team size the candidate will run with (scratch is sized by it). plain: what a usual step has and no more (no copies of states,

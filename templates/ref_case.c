@@ -24,7 +24,7 @@ struct ref_case {
     struct buffer buf[MOST_BUFFERS];
 };
 
-static const size_t elem_bytes[] = {[REF_F32] = 4, [REF_F16] = 2, [REF_I32] = 4, [REF_I8] = 1, [REF_BYTES] = 1};
+static const size_t elem_bytes[] = {[REF_F32] = 4, [REF_F16] = 2, [REF_I32] = 4, [REF_I8] = 1, [REF_BYTES] = 1, [REF_POINTERS] = 1};
 
 struct ref_case *ref_case_open(void)
 {
@@ -32,6 +32,8 @@ struct ref_case *ref_case_open(void)
     if (!c) abort();
     return c;
 }
+
+static size_t block_bytes(const struct buffer *b) { return (2 * CANARY + b->bytes + 63) / 64 * 64; }
 
 static void guard(struct buffer *b)
 {
@@ -67,8 +69,7 @@ void *ref_buf(struct ref_case *c, const char *name, enum ref_role role, enum ref
     struct buffer *b = &c->buf[c->n++];
     if (c->n > MOST_BUFFERS) abort();
     *b = (struct buffer){name, role, elem, count, count * elem_bytes[elem], tol, NULL, NULL};
-    size_t all = (2 * CANARY + b->bytes + 63) / 64 * 64;
-    b->block = aligned_alloc(64, all);
+    b->block = aligned_alloc(64, block_bytes(b));
     if (!b->block) abort();
     b->data = b->block + CANARY;
     memset(b->data, 0xFF, b->bytes);
@@ -76,7 +77,8 @@ void *ref_buf(struct ref_case *c, const char *name, enum ref_role role, enum ref
     return b->data;
 }
 
-static int is_shared(const struct buffer *b) { return b->role == REF_IN && b->elem == REF_BYTES; }
+static int is_bytes(const struct buffer *b) { return b->elem == REF_BYTES || b->elem == REF_POINTERS; }
+static int is_shared(const struct buffer *b) { return b->role == REF_IN && is_bytes(b); }
 
 struct ref_case *ref_case_copy(const struct ref_case *c)
 {
@@ -154,7 +156,7 @@ static int compare_values(const struct buffer *want, const struct buffer *got, s
 }
 
 /* Buffers that the kernel may not write. Structures hold addresses, which differ between cases. */
-static int is_input(const struct buffer *b) { return b->role == REF_IN && b->elem != REF_BYTES; }
+static int is_input(const struct buffer *b) { return b->role == REF_IN && !is_bytes(b); }
 static int is_output(const struct buffer *b) { return b->role == REF_OUT || b->role == REF_INOUT; }
 
 int ref_case_compare(const struct ref_case *want, const struct ref_case *got, struct q_err *e)
@@ -185,4 +187,20 @@ size_t ref_case_bytes(const struct ref_case *c)
     size_t n = 0;
     for (int i = 0; i < c->n; i++) n += c->buf[i].bytes;
     return n;
+}
+
+int ref_case_blocks(const struct ref_case *c) { return c->n; }
+
+struct ref_block ref_case_block(const struct ref_case *c, int i)
+{
+    const struct buffer *b = &c->buf[i];
+    unguard(b);
+    return (struct ref_block){b->block, block_bytes(b), CANARY, CANARY + b->bytes, b->role == REF_IN, b->elem == REF_POINTERS, is_shared(b)};
+}
+
+int ref_case_view(const struct ref_case *c, int i, struct ref_view *v)
+{
+    if (i < 0 || i >= c->n) return -1;
+    *v = (struct ref_view){c->buf[i].name, c->buf[i].role, c->buf[i].data, c->buf[i].bytes};
+    return 0;
 }

@@ -114,7 +114,7 @@ static void fill_out(struct ref_case *c, struct step *s, unsigned long long *see
 struct step *ref_step(struct ref_case *c, const struct ref_size *size, int n_embd, int vocab, int *slots, int *pages,
                       unsigned long long *seed)
 {
-    struct step *s = ref_buf(c, "step", REF_IN, REF_BYTES, sizeof *s, 0);
+    struct step *s = ref_buf(c, "step", REF_IN, REF_POINTERS, sizeof *s, 0);
     int seqs = size->seqs < size->rows ? size->seqs : size->rows;
     memset(s, 0, sizeof *s);
     i32 *first = ints(c, "seq_row", (size_t)seqs), *rows = ints(c, "seq_rows", (size_t)seqs);

@@ -32,7 +32,7 @@
 #pragma weak nvrtcGetPTX
 #pragma weak nvrtcGetErrorString
 NVRTC_FUNCTIONS(BESIDE)
-_Static_assert(NVRTC_OK == NVRTC_SUCCESS && NVRTC_UNKNOWN_OPTION == NVRTC_ERROR_INVALID_OPTION, "results as the toolkit numbers them");
+_Static_assert(NVRTC_OK == (int)NVRTC_SUCCESS && NVRTC_UNKNOWN_OPTION == (int)NVRTC_ERROR_INVALID_OPTION, "results as the toolkit numbers them");
 #endif
 
 /* --- the table --------------------------------------------------------------------------------------------------------- */

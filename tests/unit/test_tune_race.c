@@ -29,12 +29,12 @@ static double uniform(struct machine *m)
     return (double)(m->seed >> 11) * 0x1p-53;
 }
 
-static int replay(void *arg, int slot, const char *object, const char *kernel, int size, int n, double *us, struct q_err *e)
+static int replay(void *arg, int slot, const struct measure_kernel *kernel, int size, int n, double *us, struct q_err *e)
 {
     struct machine *m = arg;
-    int k = atoi(kernel + 1);
+    int k = atoi(kernel->symbol + 1);
     assert_int_equal(slot, 3);
-    if (m->fails[k]) return q_fail(e, m->fails[k], "%s fails", object);
+    if (m->fails[k]) return q_fail(e, m->fails[k], "%s fails", kernel->object);
     for (int i = 0; i < n; i++) us[i] = m->us[k][size] * (1 + m->noise * uniform(m)) * (1 + m->drift * m->n++);
     m->calls[k][size] += n;
     return Q_OK;
@@ -46,7 +46,7 @@ static struct racer *racers(void)
 {
     struct racer *r = calloc(KERNELS, sizeof *r);
     assert_non_null(r);
-    for (int i = 0; i < KERNELS; i++) r[i] = (struct racer){ .object = names[i], .kernel = names[i] };
+    for (int i = 0; i < KERNELS; i++) r[i] = (struct racer){ .kernel = { .object = names[i], .symbol = names[i] } };
     return r;
 }
 
@@ -211,10 +211,10 @@ static void test_duels(void **state)
 }
 
 /* Others on the machine, who hit one of two equal kernels in most turns: medians part, least times do not. */
-static int disturbed(void *arg, int slot, const char *object, const char *kernel, int size, int n, double *us, struct q_err *e)
+static int disturbed(void *arg, int slot, const struct measure_kernel *kernel, int size, int n, double *us, struct q_err *e)
 {
     struct machine *m = arg;
-    for (int i = 0; i < n; i++) us[i] = 1000 + (kernel[1] == '0' && m->n++ % 5 ? 600 : 0);
+    for (int i = 0; i < n; i++) us[i] = 1000 + (kernel->symbol[1] == '0' && m->n++ % 5 ? 600 : 0);
     return Q_OK;
 }
 

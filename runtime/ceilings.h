@@ -1,0 +1,16 @@
+/* A card's measured ceilings, as its records of op "ceiling" hold them, and which of them an instruction path is judged by. */
+#ifndef Q_CEILINGS_H
+#define Q_CEILINGS_H
+
+#include "roof.h"
+#include "store.h"
+
+/* Of the card, 0 for what was not measured. Returns how many were. Read once a store. */
+int ceilings_read(struct store *s, const char *card, struct q_roofs *r);
+/* Enters one record; 0 when it holds no ceiling. */
+int ceilings_enter(struct q_roofs *r, const struct record *record);
+/* The ceiling's name for a param `path` ("mma_i8" for itself, "ffma" where a path names no instruction), and its rate. */
+const char *ceiling_of_path(const char *path);
+double ceiling_rate(const struct q_roofs *r, const char *path);
+
+#endif
