@@ -10,6 +10,43 @@ local function registers(p)
   return p.layout == "rows" and p.tm * p.tn * 2 or p.tm * p.tn * 2 * math.min(16 // w, 4)
 end
 
+-- CUDA. K_CHUNKs of a row, and how many of them a warp keeps (q8).
+local function chunks(p) return lib.ceil_div(p.k, 1024) end
+local function span(p) return lib.ceil_div(chunks(p), p.split) end
+
+-- Neighbours along k that a lane loads at once, at most 16 bytes, as far as rows are aligned (fp32 activations). Rows a warp.
+local function vector(p)
+  local v = (p.type == "f16" or p.type == "bf16") and 8 or 4
+  while p.k % v > 0 do v = v // 2 end
+  return v
+end
+local function height(p) return p.act == "q8" and p.hold or vector(p) end
+
+-- Bytes of static shared memory: partial sums, and a chain's scaled block sums.
+local function shared(p)
+  local outputs = height(p) * p.tn * p.groups * (p.split > 1 and 2 or 1)
+  if p.act == "f32" then return outputs * chunks(p) * 4 end
+  if p.chain == "lanes" then return outputs * p.split * 4 end
+  return outputs * chunks(p) * 4 + p.split * p.groups * (p.hold + 1) * span(p) * p.tn * 36 * 4
+end
+
+-- Rows and K_CHUNKs of a warp: eight of both together keep enough bytes under way; fewer where warps would be short, and where
+-- bytes become floats in registers.
+local TILES = { { 4, 2 }, { 4, 1 }, { 2, 2 }, { 2, 1 }, { 1, 2 }, { 1, 1 } }
+local FLOAT_TILES = { { 2, 1 }, { 1, 2 }, { 1, 1 } }
+
+local function default_tile(p, card)
+  local c = chunks(p)
+  local least = lib.ceil_div(c, 16)
+  for _, t in ipairs(card.has.dp4a and TILES or FLOAT_TILES) do
+    local hold, keep = t[1], math.max(math.min(t[2], c), least)
+    if hold * keep <= 8 and hold <= p.n and lib.ceil_div(p.n, hold) * lib.ceil_div(c, keep) >= 8 * card.sms then
+      return hold, lib.ceil_div(c, keep)
+    end
+  end
+  return 1, lib.ceil_div(c, least)
+end
+
 return {
   args = "matmul", ref = "matmul",
   shape  = { { "type", { "q8_0", "f16", "bf16", "f32" } }, { "act", { "q8", "f32" } }, { "layout", { "rows", "r16", "r16u", "planes" } },
@@ -46,4 +83,47 @@ return {
     return p.n * (BYTES[p.type] and BYTES[p.type] * p.k or p.k // 32 * 34) + rows * (x + 4 * p.n)
   end,
   ops = function(p, rows) return 2 * rows * p.n * p.k end,
+  -- hold: what a warp keeps in registers: rows of w by its K_CHUNKs (q8), or steps of 32 along k (fp32 activations).
+  -- split: warps that share a row. groups: such groups a thread block. tn: rows of x at a time, after a first one alone.
+  -- prefetch: 1: weights are fetched before earlier kernels have ended. path ffma: integer products in fp32, exact.
+  cuda = {
+    params = { { "path", { "dp4a", "ffma" } }, { "chain", { "chunk", "lanes" } }, { "hold", { 1, 2, 4, 8 } },
+               { "split", { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 } }, { "groups", { 1, 2, 4, 8 } },
+               { "tn", { 1, 2, 4, 8 } }, { "prefetch", { 0, 1 } } },
+    require = {
+      { "int8 activations meet q8_0 weights", function(p) return p.act == "f32" or p.type == "q8_0" end },
+      { "k of q8_0 is whole blocks of 32", function(p) return p.type ~= "q8_0" or p.k % 32 == 0 end },
+      { "groups of 16 rows are for CPUs", function(p) return p.layout == "rows" or p.layout == "planes" end },
+      { "fp32 activations read weights as in the file", function(p) return p.act == "q8" or p.layout == "rows" end },
+      { "dp4a is of int8 activations", function(p) return p.path ~= "dp4a" or p.act == "q8" end },
+      lib.card_has("dp4a needs compute capability 6.1", function(p) return p.path == "dp4a" and "dp4a" or nil end),
+      { "a chain a lane is of int8 activations", function(p) return p.chain ~= "lanes" or p.act == "q8" end },
+      lib.card_has("weights before the end of earlier kernels need dependent launches", function(p) return p.prefetch == 1 and "pdl" or nil end),
+      { "k of int8 activations is at most 131072", function(p) return p.act == "f32" or p.k <= 131072 end },
+      { "a thread block has at most 16 warps", function(p) return p.split * p.groups <= 16 end },
+      { "every warp has part of k", function(p) return lib.ceil_div(chunks(p), span(p)) == p.split end },
+      { "a lane keeps at most 16 times 32 bytes", function(p) return p.act == "f32" or p.hold * span(p) <= 16 end },
+      { "a warp stores at most 32 outputs at a time", function(p) return height(p) * p.tn <= 32 end },
+      { "no group of warps is without a row", function(p) return p.groups == 1 or height(p) * (p.groups - 1) < p.n end },
+      { "a warp has no more rows than w", function(p) return p.act == "f32" or p.hold < 2 * p.n end },
+      { "sums fit the static shared memory", function(p) return shared(p) <= 49152 end },
+    },
+    default = function(p, card, numerics)
+      local hold, split = default_tile(p, card)
+      if p.act == "f32" then hold, split = 4, math.min(4, chunks(p)) end
+      local dp4a = p.act == "q8" and card.has.dp4a
+      local t = { act = p.act, type = p.type, n = p.n, k = p.k, hold = hold, split = split,
+                  path = dp4a and "dp4a" or "ffma", chain = p.chain or (p.act == "f32" or numerics == "strict") and "chunk" or "lanes",
+                  groups = split == 1 and 4 or split <= 3 and 2 or 1, tn = (dp4a or p.act == "f32") and 2 or 1,
+                  prefetch = card.has.pdl and 1 or 0 }
+      while t.groups > 1 and height(t) * (t.groups - 1) >= p.n do t.groups = t.groups // 2 end
+      if shared(t) > 49152 then t.groups, t.tn = 1, 1 end
+      return t
+    end,
+    numerics = function(p) return p.chain == "chunk" and "canonical" or "lanes" end,
+    launch = function(p)
+      return { threads = 32 * p.split * p.groups, span = span(p), vector = vector(p),
+               grid = { { lib.ceil_div(p.n, height(p) * p.groups) } } }
+    end,
+  },
 }
