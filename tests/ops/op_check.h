@@ -2,28 +2,7 @@
 #ifndef OP_CHECK_H
 #define OP_CHECK_H
 
-#include "gen/gen.h"
-#include "templates/ref.h"
-
-enum { MOST_SIZES = 8, MOST_LINES = 64 };
-
-/* One line of tests/ops/OP.txt: a shape and the trial sizes above it. */
-struct trial {
-    char shape[224];
-    struct ref_size size[MOST_SIZES];
-    int n_sizes;
-};
-
-/* Reads `file`; returns how many trials, -1 with *e filled. */
-int trials_read(struct trial t[MOST_LINES], const char *file, struct q_err *e);
-
-/* A sample of the legal candidates' params: at most `most`, the paths taken in turn, drawn by `seed`. */
-struct sample {
-    char (*params)[256];       /* owned */
-    int n, legal;
-};
-int sample_draw(struct sample *s, struct gen *g, const char *op, const char *shape, const char *card, int most, unsigned long long seed,
-                struct q_err *e);
+#include "trials.h"
 
 /* The truth of one trial: a case for each size, computed once and shared by all candidates. */
 struct truth {
@@ -46,10 +25,15 @@ struct verdict {
 struct build_opts {
     const char *cache;         /* folder of objects, named by the hash of unit and command */
     int sanitize;
+    const char *simt_dirs[8];  /* where a CUDA candidate's headers lie, NULL behind; and the text of the prelude in them */
+    const char *simt_prelude;
 };
 /* Path of the shared object for a kernel, compiled unless the cache has it. */
 int kernel_build(char path[4096], const struct gen_kernel *k, const struct build_opts *o, struct q_err *e);
 /* Loads the object and runs it on every size with teams of 1 and 3, twice each. */
 void kernel_check(struct verdict *v, const char *object, const struct gen_kernel *k, const struct truth *t);
+/* The same for a CUDA candidate: its text compiled for this CPU by tests/simt, and run there. */
+int kernel_build_simt(char path[4096], const struct gen_kernel *k, const struct build_opts *o, struct q_err *e);
+void kernel_check_simt(struct verdict *v, const char *object, const struct gen_kernel *k, const struct truth *t);
 
 #endif

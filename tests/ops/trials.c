@@ -1,5 +1,5 @@
 /* What is tried: shapes and sizes from text files, candidates from the space. */
-#include "op_check.h"
+#include "trials.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,18 @@ static int read_sizes(struct trial *t, char *text)
     return t->n_sizes ? 0 : -1;
 }
 
-int trials_read(struct trial t[MOST_LINES], const char *file, struct q_err *e)
+/* A line that begins with "cpu " or "cuda " is for that kind alone: the rest of it, NULL if it is not for this one. */
+static const char *meant_for(const char *line, const char *kind)
+{
+    const char *blank = strchr(line, ' ');
+    if (!blank) return line;
+    return strlen(kind) == (size_t)(blank - line) && !strncmp(line, kind, strlen(kind)) ? blank + 1 : NULL;
+}
+
+/* Of a space's kind, or of another. */
+static int is_kind(const char *line) { return !strncmp(line, "cpu ", 4) || !strncmp(line, "cuda ", 5); }
+
+int trials_read(struct trial t[MOST_LINES], const char *file, const char *kind, struct q_err *e)
 {
     struct trial now = {.n_sizes = 0};
     char line[512];
@@ -26,12 +37,14 @@ int trials_read(struct trial t[MOST_LINES], const char *file, struct q_err *e)
     if (!f) return q_fail(e, Q_EIO, "%s: cannot be read; every op lists its shapes there", file), -1;
     while (!bad && fgets(line, sizeof line, f)) {
         line[strcspn(line, "#\r\n")] = 0;
-        if (!strncmp(line, "sizes ", 6)) bad = read_sizes(&now, line + 6);
-        else if (line[0]) {
-            bad = n == MOST_LINES || !now.n_sizes || strlen(line) >= sizeof now.shape;
+        const char *text = is_kind(line) ? meant_for(line, kind) : line;
+        if (!text) continue;
+        if (!strncmp(text, "sizes ", 6)) bad = read_sizes(&now, line + (text - line) + 6);
+        else if (text[0]) {
+            bad = n == MOST_LINES || !now.n_sizes || strlen(text) >= sizeof now.shape;
             if (bad) break;
             t[n] = now;
-            strcpy(t[n++].shape, line);
+            strcpy(t[n++].shape, text);
         }
     }
     fclose(f);
@@ -57,10 +70,11 @@ static int add_legal(void *arg, const char *params, int legal, const char *reaso
     return 0;
 }
 
-/* The value of `isa` in a params text. */
+/* The value of `isa`, on CUDA of `path`, in a params text. */
 static size_t path_of(const char *params, const char **path)
 {
     const char *p = strstr(params, "isa=");
+    if (!p && (p = strstr(params, "path="))) p++;
     *path = p ? p + 4 : "";
     return strcspn(*path, ",");
 }

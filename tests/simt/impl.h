@@ -1,0 +1,132 @@
+/* The machine that runs a kernel's text: one block at a time, a fiber a thread, all in one host thread. Shared by its own files.
+ *
+ * block.c runs a grid and the block barrier, warp.c what a warp does together, matrix.c the matrix instructions, memory.c knows what an
+ * address is and who touched it, tsan.c is where the compiled kernel reports its accesses, async.c copies beside the thread,
+ * report.c words a failure. */
+#ifndef SIMT_IMPL_H
+#define SIMT_IMPL_H
+
+#include "simt.h"
+#include <stddef.h>
+
+enum { WARP = 32, MOST_THREADS = 1024, STACK_BYTES = 128 << 10, MOST_IN = 20, MOST_OUT = 8, MOST_ASYNC = 256 };
+
+/* --- fibers (fiber.c) -------------------------------------------------------------------------------------------------- */
+
+#if !defined __x86_64__
+#include <ucontext.h>
+#endif
+struct fiber {
+#if defined __x86_64__
+    void *sp;
+#else
+    ucontext_t context;
+#endif
+};
+/* A fiber that begins with `entry` (which never returns) on the given stack. */
+void fiber_make(struct fiber *f, char *stack, size_t bytes, void (*entry)(void));
+void fiber_switch(struct fiber *from, struct fiber *to);
+
+/* --- threads ------------------------------------------------------------------------------------------------------------- */
+
+enum wait { RUNS, AT_BARRIER, AT_WARP, ENDED };
+enum warp_op { SYNCWARP, BALLOT, SHFL_IDX, SHFL_UP, SHFL_DOWN, SHFL_XOR, LDMATRIX, MMA };
+enum matrix_op { S8_8816, S8_16832, F16_1688, F16_16816, F16_884, LD_X2, LD_X4, LD_X2_TRANS, LD_X4_TRANS };
+
+/* A copy in flight: cp.async between its issue and the wait of its thread. */
+struct async {
+    unsigned char *to;
+    const unsigned char *from;      /* NULL: zeros */
+    int bytes, group;
+};
+
+struct thread {
+    struct fiber fiber;
+    char *stack;
+    enum wait wait;
+    int id, has_waited, has_fenced;  /* pdl_wait, __threadfence */
+    /* where it waits: the source line tells call sites apart, the address is for the report */
+    int line;
+    const void *pc;
+    enum warp_op op;
+    int arg, width;                  /* a shuffle's; arg of LDMATRIX and MMA: which */
+    u32 mask, in[MOST_IN], out[MOST_OUT];
+    const unsigned char *row;        /* ldmatrix */
+    struct async async[MOST_ASYNC];
+    int n_async, group;              /* group: of the copies issued now */
+};
+
+/* Clocks of a warp's lanes: `at[l][m]` is the clock of lane m up to which lane l knows what it did. While every sync names all
+ * lanes they are equal, at[l][l] = n + 1 and the others n, and `at` is not kept. */
+struct clocks {
+    int equal;
+    u32 n, at[WARP][WARP];
+};
+
+struct machine {
+    struct fiber host;
+    struct thread *thread;           /* [MOST_THREADS] */
+    struct thread *now;              /* NULL: the host */
+    struct clocks clocks[MOST_THREADS / WARP];
+    int threads, live, at_barrier;
+    const struct simt_call *call;
+    const struct q_phase *phase;
+    char kernel[176];                /* name of the phase's kernel */
+    void (*entry)(const void *);
+    unsigned long long seed;
+    u32 block[3], grid[3];
+    unsigned char *shared, *dynamic; /* static and dynamic shared memory */
+    size_t shared_bytes, dynamic_bytes;
+    u32 epoch;                       /* the interval between two block barriers; never the same twice */
+    u32 block_epoch, phase_epoch;    /* the first of this block, of this launch */
+    long n_blocks, block_number;     /* blocks begun in this launch */
+    int failed;
+    struct q_err error;
+};
+extern struct machine m;
+
+static inline int lane_of(const struct thread *t) { return t->id % WARP; }
+static inline int lanes_of(int warp) { return m.threads - warp * WARP < WARP ? m.threads - warp * WARP : WARP; }
+
+/* Gives the processor back until somebody sets `wait` to RUNS. */
+void thread_yield(void);
+/* Tries every rendezvous of the warp. */
+void warp_settle(int warp);
+void warp_reset(void);
+void block_settle(void);
+/* The clock of lane `of` up to which `t`, of the same warp, knows it. */
+u32 clock_known(const struct thread *t, int of);
+/* Fills the outputs of the lanes of a complete matrix operation. */
+void matrix_compute(struct thread *warp);
+
+/* --- memory -------------------------------------------------------------------------------------------------------------- */
+
+enum access { READ = 1, WRITE = 2, ATOMIC = 4, FRESH = 8, ISSUE = 16 };
+
+int memory_open(const struct simt_call *c, struct q_err *e);
+/* Where the loaded object has its static shared memory and its constants. */
+int memory_find_shared(void *object, struct q_err *e);
+void memory_close(void);
+void memory_begin_phase(void);
+void memory_begin_block(void);
+/* Everything that a thread does to memory comes here. Does not return if it is wrong. */
+void memory_access(const void *p, size_t bytes, int access, const void *pc);
+/* A copy was issued to p (1) or has landed (0). */
+void memory_flight(const void *p, int bytes, int in_flight);
+/* Publishes what the block has written so far, and takes what others have published, through an atomic at p. */
+void memory_release(const void *p);
+void async_drop(void);
+
+/* --- reports ------------------------------------------------------------------------------------------------------------- */
+
+/* The line in a thread: it and its machine stop for good. `pc` (or NULL) adds the source line. */
+_Noreturn void thread_fail(const void *pc, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same from the host. */
+void host_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* "line 31 `row[i] = x[i];`" for a return address in the kernel. */
+void report_where(char *out, size_t cap, const void *pc);
+/* "row[12]" or "shared + 48". */
+void report_shared(char *out, size_t cap, const void *p);
+const char *warp_op_name(const struct thread *t);
+
+#endif

@@ -1,0 +1,185 @@
+/* What a warp does together. A lane that comes to such an operation waits until every lane that its mask names has come to the same
+ * one; then the results of all are filled in and the lanes know of what the others did before. */
+#include "impl.h"
+#include <string.h>
+
+void simt_syncwarp(u32 mask, int line);
+u32 simt_ballot(u32 mask, int predicate, int line);
+u32 simt_shuffle(int op, u32 mask, u32 value, int arg, int width, int line);
+void simt_mma(int op, const u32 *in, int n_in, u32 *out, int n_out, int line);
+void simt_ldmatrix(int op, const void *row, u32 *out, int n_out, int line);
+
+const char *warp_op_name(const struct thread *t)
+{
+    static const char *const name[] = {"__syncwarp", "a vote", "__shfl_sync", "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync", "ldmatrix", "mma"};
+    return t->wait == AT_BARRIER ? "__syncthreads" : name[t->op];
+}
+
+/* --- clocks --------------------------------------------------------------------------------------------------------------- */
+
+void warp_reset(void)
+{
+    for (int w = 0; w * WARP < m.threads; w++) m.clocks[w].equal = 1, m.clocks[w].n = 1;
+}
+
+u32 clock_known(const struct thread *t, int of)
+{
+    const struct clocks *c = &m.clocks[t->id / WARP];
+    int lane = lane_of(t);
+    return c->equal ? c->n + (lane == of) : c->at[lane][of];
+}
+
+/* Lanes that no longer run take part in the join as those that do: what they did is done. */
+static void clocks_join(struct clocks *c, u32 mask, u32 all)
+{
+    u32 most[WARP] = {0};
+    if ((mask & all) == all) {
+        for (int l = 0; !c->equal && l < WARP; l++)
+            if (c->at[l][l] > c->n) c->n = c->at[l][l];
+        c->n++;
+        c->equal = 1;
+        return;
+    }
+    for (int l = 0; c->equal && l < WARP; l++)
+        for (int o = 0; o < WARP; o++) c->at[l][o] = c->n + (l == o);
+    c->equal = 0;
+    for (int l = 0; l < WARP; l++)
+        for (int o = 0; mask >> l & 1 && o < WARP; o++)
+            if (c->at[l][o] > most[o]) most[o] = c->at[l][o];
+    for (int l = 0; l < WARP; l++) {
+        if (!(mask >> l & 1)) continue;
+        memcpy(c->at[l], most, sizeof most);
+        c->at[l][l]++;
+    }
+}
+
+/* --- results -------------------------------------------------------------------------------------------------------------- */
+
+enum { POISON = 0x7FBADBAD };   /* what a shuffle gets from a lane that is not there: a NaN */
+
+static int source_lane(const struct thread *t)
+{
+    int lane = lane_of(t), first = lane & ~(t->width - 1), last = first + t->width - 1, from = lane;
+    switch (t->op) {
+    case SHFL_IDX: return first + (t->arg & (t->width - 1));
+    case SHFL_UP: from = lane - t->arg; return from < first ? lane : from;
+    case SHFL_DOWN: from = lane + t->arg; return from > last ? lane : from;
+    default: from = lane ^ t->arg; return from > last ? lane : from;
+    }
+}
+
+static void compute(struct thread *warp, const struct thread *t)
+{
+    u32 votes = 0;
+    if (t->op == LDMATRIX || t->op == MMA) return matrix_compute(warp);
+    for (int l = 0; l < WARP; l++)
+        if (t->mask >> l & 1 && warp[l].wait == AT_WARP && warp[l].in[0]) votes |= 1u << l;
+    u32 mask = t->mask;
+    for (int l = 0; l < WARP; l++) {
+        struct thread *o = &warp[l];
+        if (!(mask >> l & 1) || o->wait != AT_WARP) continue;
+        int from = o->op >= SHFL_IDX && o->op <= SHFL_XOR ? source_lane(o) : l;
+        int there = mask >> from & 1 && warp[from].wait == AT_WARP;
+        o->out[0] = o->op == BALLOT ? votes : there ? warp[from].in[0] : POISON;
+    }
+}
+
+/* --- meeting -------------------------------------------------------------------------------------------------------------- */
+
+/* Whether every lane that t's mask names has come; those that have ended are not waited for, except by matrix instructions. */
+static int is_complete(const struct thread *warp, const struct thread *t, int lanes)
+{
+    for (int l = 0; l < WARP; l++) {
+        const struct thread *o = &warp[l];
+        if (!(t->mask >> l & 1)) continue;
+        if (l >= lanes) return 0;
+        if (o->wait == ENDED && t->op < LDMATRIX) continue;
+        if (o->wait != AT_WARP || o->op != t->op || o->mask != t->mask || o->line != t->line) return 0;
+    }
+    return 1;
+}
+
+static void finish(struct thread *warp, struct thread *t, int lanes)
+{
+    u32 mask = t->mask, all = lanes == WARP ? ~0u : (1u << lanes) - 1;
+    compute(warp, t);
+    for (int l = 0; l < lanes; l++)
+        if (mask >> l & 1 && warp[l].wait == AT_WARP) warp[l].wait = RUNS;
+    for (int l = 0; l < lanes; l++)
+        if (warp[l].wait == ENDED) mask |= 1u << l;
+    clocks_join(&m.clocks[warp[0].id / WARP], mask, all);
+}
+
+void warp_settle(int warp)
+{
+    struct thread *w = &m.thread[warp * WARP];
+    int lanes = lanes_of(warp);
+    for (int l = 0; l < lanes; l++)
+        if (w[l].wait == AT_WARP && is_complete(w, &w[l], lanes)) finish(w, &w[l], lanes);
+}
+
+static void meet(struct thread *t, enum warp_op op, u32 mask, int line, const void *pc)
+{
+    struct thread *w = &m.thread[t->id / WARP * WARP];
+    t->op = op;
+    t->mask = mask;
+    t->line = line;
+    t->pc = pc;
+    if (!(mask >> lane_of(t) & 1)) thread_fail(pc, "%s with mask %08x, which does not name lane %d", warp_op_name(t), mask, lane_of(t));
+    t->wait = AT_WARP;
+    if (is_complete(w, t, lanes_of(t->id / WARP))) finish(w, t, lanes_of(t->id / WARP));
+    else thread_yield();
+}
+
+/* --- called by the kernel -------------------------------------------------------------------------------------------------- */
+
+/* A mask of ~0 in a last warp of fewer lanes names those that exist. */
+static u32 existing(u32 mask)
+{
+    int lanes = lanes_of(m.now->id / WARP);
+    return mask == ~0u && lanes < WARP ? (1u << lanes) - 1 : mask;
+}
+
+void simt_syncwarp(u32 mask, int line) { meet(m.now, SYNCWARP, existing(mask), line, __builtin_return_address(0)); }
+
+u32 simt_ballot(u32 mask, int predicate, int line)
+{
+    m.now->in[0] = predicate != 0;
+    meet(m.now, BALLOT, existing(mask), line, __builtin_return_address(0));
+    return m.now->out[0];
+}
+
+u32 simt_shuffle(int op, u32 mask, u32 value, int arg, int width, int line)
+{
+    struct thread *t = m.now;
+    t->in[0] = value;
+    t->arg = arg;
+    t->width = width;
+    if (width < 1 || width > WARP || width & (width - 1)) thread_fail(__builtin_return_address(0), "a shuffle of width %d", width);
+    meet(t, (enum warp_op)(SHFL_IDX + op), existing(mask), line, __builtin_return_address(0));
+    return t->out[0];
+}
+
+void simt_mma(int op, const u32 *in, int n_in, u32 *out, int n_out, int line)
+{
+    struct thread *t = m.now;
+    memcpy(t->in, in, (size_t)n_in * sizeof *in);
+    t->arg = op;
+    meet(t, MMA, ~0u, line, __builtin_return_address(0));
+    memcpy(out, t->out, (size_t)n_out * sizeof *out);
+}
+
+/* A lane whose address the form does not use may pass any. */
+void simt_ldmatrix(int op, const void *row, u32 *out, int n_out, int line)
+{
+    struct thread *t = m.now;
+    const void *pc = __builtin_return_address(0);
+    t->arg = op;
+    t->row = row;
+    if (lane_of(t) < 8 * n_out) {
+        if ((size_t)row % 16) thread_fail(pc, "ldmatrix from a row at %zu bytes beyond a multiple of 16", (size_t)row % 16);
+        memory_access(row, 16, READ, pc);
+    }
+    meet(t, LDMATRIX, ~0u, line, pc);
+    memcpy(out, t->out, (size_t)n_out * sizeof *out);
+}
