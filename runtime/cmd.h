@@ -8,5 +8,6 @@ int cmd_chat(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_show(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
 
 #endif

@@ -22,6 +22,7 @@ static const struct verb {
     { "show", cmd_show, "what is in a model file, and the memory it needs" },
     { "eval", cmd_eval, "perplexity, logits, divergence from a reference" },
     { "bench", cmd_bench, "prefill and decode speed at depths" },
+    { "doctor", cmd_doctor, "what cards there are, and what to do about them" },
     { "serve", NULL, "answer programs over HTTP" },
     { "tune", NULL, "measure and keep the fastest kernels" },
     { "gen", NULL, "print a kernel" },

@@ -1,0 +1,109 @@
+"""Where a model runs, and `quarry doctor`, over a driver without a card (tests/fake_cuda): one line, an exit status, no hang."""
+import json
+import pathlib
+import tempfile
+
+import pytest
+from programs import BUILD, environment, quarry, refused, verb
+
+FAKE = BUILD / "tests/fake_cuda"
+
+
+def driver(fake="", age="now"):
+    return environment(LD_LIBRARY_PATH=str(FAKE / age), FAKE_CUDA=fake)
+
+
+def run(device, env=None):
+    return verb("run", "--raw", "-p", "a", "-n", "1", "--device", device, env=env)
+
+
+def bus(*devices):
+    """A folder like /sys/bus/pci/devices with display controllers (address, vendor, id)."""
+    root = tempfile.TemporaryDirectory(prefix="quarry-bus-")
+    for address, vendor, device in devices:
+        here = pathlib.Path(root.name) / address
+        here.mkdir()
+        for name, text in ("class", "0x030000"), ("vendor", vendor), ("device", device):
+            (here / name).write_text(text + "\n")
+    return root
+
+
+def test_a_device_is_one_of_four_names():
+    for bad in "gpu", "cuda:", "cuda:x", "":
+        refused(run(bad), "--device is auto, cpu, cuda or cuda:N", f"'{bad}'", status=2)
+
+
+def test_the_cpu_is_the_cpu_whatever_the_driver_says():
+    done = run("cpu", driver("init=803"))
+    assert done.returncode == 0, done.err
+
+
+@pytest.mark.parametrize(
+    "fake, age, parts",
+    [
+        ("init=100", "now", ["cuInit: CUDA_ERROR_NO_DEVICE (100)"]),
+        ("init=803", "now", ["CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803)", "restart"]),
+        ("version=10020", "now", ["driver is too old", "CUDA 10.2", "470"]),
+        ("", "ancient", ["driver has no cuGraphInstantiateWithFlags", "470"]),
+        ("cc=52", "now", ["compute capability 5.2", "6.0"]),
+        ("retain=2", "now", ["cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY (2)"]),
+        ("memory=200", "now", ["does not fit", "MiB are needed", "8 MiB are free"]),
+    ],
+)
+def test_a_card_that_cannot_be_used_is_one_line(fake, age, parts):
+    refused(run("cuda", driver(fake, age)), *parts)
+
+
+def test_an_index_that_is_not_there():
+    refused(run("cuda:2", driver("cards=2")), "cuda:2 is not there: the driver shows 2 cards")
+
+
+def test_no_driver_at_all(tmp_path):
+    (tmp_path / "libcuda.so.1").write_text("no library")
+    refused(run("cuda", environment(LD_LIBRARY_PATH=str(tmp_path))), "no NVIDIA driver", "install the driver")
+
+
+def test_auto_does_not_leave_a_card_for_the_cpu():
+    refused(run("auto", driver("retain=46")), "there is", "cannot be used", "CUDA_ERROR_DEVICE_UNAVAILABLE (46)", "--device cpu runs on the CPU")
+
+
+def doctor(*args, fake="", age="now"):
+    done = quarry("doctor", *args, env=driver(fake, age))
+    assert done.returncode == 0 and done.err == "", done.err
+    return done.stdout.decode()
+
+
+def test_doctor_without_a_card(tmp_path):
+    with bus(("0000:00:02.0", "0x1234", "0x1111")) as root:
+        out = doctor("--pci", root, "--libcuda", "/nowhere/libcuda.so.1")
+    assert "no NVIDIA driver" in out and "no NVIDIA device: quarry runs on the CPU" in out
+    assert len(out.splitlines()) == 2
+
+
+def test_doctor_with_a_card_and_no_driver():
+    with bus(("0000:05:00.0", "0x10de", "0x1dc1")) as root:
+        out = doctor("--pci", root, "--libcuda", "/nowhere/libcuda.so.1")
+    assert "0000:05:00.0 10de:1dc1, kernel driver none" in out
+    assert "to do    0000:05:00.0: no driver holds it; install NVIDIA's driver of the 580 series, the last for Pascal and Volta" in out
+
+
+def test_doctor_with_cards():
+    with bus(("0000:01:00.0", "0x10de", "0x1dc1"), ("0000:09:00.0", "0x10de", "0x1dc1")) as root:
+        out = doctor("--quick", "--pci", root, fake="cc=70,version=12090")
+    assert "CUDA 12.9" in out
+    assert "cuda:0   Fake Card 0 (sm_70) at 0000:01:00.0, 68 SMs of 1380 MHz, 1.0 GiB" in out
+    assert "0000:09:00.0: the driver does not show it" in out
+
+
+def test_doctor_as_json():
+    with bus(("0000:01:00.0", "0x10de", "0x1dc1")) as root:
+        found = json.loads(doctor("--json", "--quick", "--pci", root, fake="cc=75"))
+    assert found["driver"]["cuda"] == 13000
+    assert found["pci"][0]["device"] == 0x1DC1
+    (card,) = found["cards"]
+    assert card["compute_capability"] == 75 and card["card"] == "cuda:sm_75,sms=68,l2=6144,bus=4096,smem=96"
+    assert any(line.startswith("cuda:0: ") for line in found["to_do"]) and isinstance(found["means"], list)
+
+
+def test_doctor_refuses_what_it_does_not_know():
+    refused(quarry("doctor", "x"), "an argument without an option", status=2)
