@@ -170,6 +170,23 @@ static int compile_ptx(char **argv)
     return nvrtc_child(7, (char **)options);
 }
 
+/* --nvrtc-report CC VERSION, for `quarry doctor`: a line for each library here; the last one is what serves sm_CC under a driver that
+ * speaks CUDA VERSION (12090). Status 1 and the reason where none does. */
+static int nvrtc_report(char **argv)
+{
+    struct nvrtc_places places = { 0 };
+    struct nvrtc_list found;
+    const struct nvrtc *chosen;
+    struct q_err e;
+    find_places(&places);
+    if (nvrtc_search(&found, &places, &e)) return fail(&e);
+    int r = nvrtc_choose(&found, atoi(argv[1]), atoi(argv[0]), &chosen, &e);
+    for (int i = 0; i < found.n; i++) printf("found %d.%d %s\n", found.v[i].major, found.v[i].minor, found.v[i].path);
+    if (!r) printf("%d.%d %s\n", chosen->major, chosen->minor, chosen->path);
+    nvrtc_list_free(&found);
+    return r ? fail(&e) : 0;
+}
+
 int main(int argc, char **argv)
 {
     struct options o;
@@ -178,6 +195,7 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN);   /* a file size limit is then an error of write, with its line; the children inherit it */
     if (argc == 3 && !strcmp(argv[1], "--measure")) return measure_child(argv[2]);
     if (argc > 1 && !strcmp(argv[1], "--compile")) return nvrtc_child(argc - 2, argv + 2);
+    if (argc == 4 && !strcmp(argv[1], "--nvrtc-report")) return nvrtc_report(argv + 2);
     if (argc == 5 && !strcmp(argv[1], "--compile-ptx")) return compile_ptx(argv + 2);
     if (options_read(&o, argc, argv, &e)) {
         fail(&e);
