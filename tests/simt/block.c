@@ -102,7 +102,8 @@ static void thread_begin(int i)
     struct thread *t = &m.thread[i];
     t->wait = RUNS;
     t->id = i;
-    t->has_waited = t->has_fenced = 0;
+    t->has_waited = 0;
+    t->fenced = 0;
     t->n_async = t->group = 0;
     fiber_make(&t->fiber, t->stack, STACK_BYTES, thread_main);
 }

@@ -44,7 +44,8 @@ struct thread {
     struct fiber fiber;
     char *stack;
     enum wait wait;
-    int id, has_waited, has_fenced;  /* pdl_wait, __threadfence */
+    int id, has_waited;              /* pdl_wait */
+    u32 fenced;                      /* the epoch of its last __threadfence */
     /* where it waits: the source line tells call sites apart, the address is for the report */
     int line;
     const void *pc;
@@ -95,7 +96,11 @@ void warp_settle(int warp);
 void warp_reset(void);
 void block_settle(void);
 /* The clock of lane `of` up to which `t`, of the same warp, knows it. */
-u32 clock_known(const struct thread *t, int of);
+static inline u32 clock_known(const struct thread *t, int of)
+{
+    const struct clocks *c = &m.clocks[t->id / WARP];
+    return c->equal ? c->n + (lane_of(t) == of) : c->at[lane_of(t)][of];
+}
 /* Fills the outputs of the lanes of a complete matrix operation. */
 void matrix_compute(struct thread *warp);
 
@@ -123,9 +128,11 @@ void async_drop(void);
 _Noreturn void thread_fail(const void *pc, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same from the host. */
 void host_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* "line 31 `row[i] = x[i];`" for a return address in the kernel. */
+/* "line 31 'row[i] = x[i];'" for a return address in the kernel. */
 void report_where(char *out, size_t cap, const void *pc);
-/* "row[12]" or "shared + 48". */
+/* " of block 3", " of block (3, 1, 0)" in a grid of more dimensions. */
+void report_block(char *out, size_t cap, const char *before, const u32 block[3]);
+/* "shared row, byte 48 of 128". */
 void report_shared(char *out, size_t cap, const void *p);
 const char *warp_op_name(const struct thread *t);
 

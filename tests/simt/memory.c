@@ -1,6 +1,7 @@
 /* What an address is, and who touched it since when: bounds, inputs, races.
  *
- * Every byte of shared memory and of writable buffers has a shade: its last write, its last reads. Two accesses by different threads
+ * Every word of shared memory and of writable buffers has a shade: its last write, its last reads; a word of which parts are accessed
+ * has one for each byte from then on. Two accesses by different threads
  * of a block are ordered if a block barrier lies between (another epoch), or if both are of one warp and the later one knows of the
  * earlier by the warp's clocks. Accesses of different blocks of one launch are never ordered, unless the writer published them (a
  * __threadfence and an atomic) and the reader, after an atomic at the same place, reads them with load_fresh. */
@@ -24,19 +25,22 @@ struct shade {
     u32 write_pc, read_pc;       /* offsets in the object */
     u16 write_thread, read_warp, read_other;   /* read_other: 1 + a reader of yet another warp */
     u8 atomic, in_flight;        /* the last write was atomic; a copy to it has been issued and not waited for */
+    u8 split;                    /* a word's: its bytes have shades of their own */
 };
 
 struct region {
     unsigned char *lo, *hi;
     enum region_kind kind;
     const struct simt_buffer *buffer;
-    struct shade *shade;         /* NULL: read only */
+    struct shade *word, *byte;   /* NULL: read only */
 };
 
-/* What a block published: all it wrote before `epoch` (and `thread` in it), at `place`. */
-struct release {
+/* A block of this launch: its first epoch, and what it published at `place`: all that it wrote before `released`, in which also `thread`'s
+ * own, and its warp's up to the clock `known`. */
+struct begun {
+    u32 at[3], epoch;
     const void *place;
-    u32 epoch;
+    u32 released, known;
     int thread;
 };
 
@@ -47,8 +51,7 @@ static struct memory {
     u32 (*list)[WARP];           /* clocks of single lanes, of this epoch only */
     int n_lists, cap_lists;
     u32 list_epoch;
-    u32 *block_epoch;            /* [blocks begun in this launch] first epoch of each */
-    struct release *release;     /* [blocks begun] */
+    struct begun *block;         /* [blocks begun in this launch] */
     long cap_blocks;
     const void *acquired[MOST_ACQUIRED];
     int n_acquired;
@@ -67,8 +70,11 @@ static void add_region(void *lo, size_t bytes, enum region_kind kind, const stru
     if (!bytes) return;
     struct region *r = &mem.region[mem.n++];
     if (mem.n > MOST_REGIONS) abort();
-    *r = (struct region){lo, (unsigned char *)lo + bytes, kind, b, NULL};
-    if (kind == SHARED || (b && b->writable)) r->shade = calloc(bytes, sizeof *r->shade);
+    *r = (struct region){lo, (unsigned char *)lo + bytes, kind, b, NULL, NULL};
+    if (kind != SHARED && (!b || !b->writable)) return;
+    r->word = calloc(bytes / 4 + 1, sizeof *r->word);
+    r->byte = calloc(bytes + 4, sizeof *r->byte);
+    if (!r->word || !r->byte) abort();
 }
 
 int memory_open(const struct simt_call *c, struct q_err *e)
@@ -117,10 +123,9 @@ int memory_find_shared(void *object, struct q_err *e)
 
 void memory_close(void)
 {
-    for (int i = 0; i < mem.n; i++) free(mem.region[i].shade);
+    for (int i = 0; i < mem.n; i++) free(mem.region[i].word), free(mem.region[i].byte);
     free(mem.list);
-    free(mem.block_epoch);
-    free(mem.release);
+    free(mem.block);
     memset(&mem, 0, sizeof mem);
 }
 
@@ -130,18 +135,18 @@ void memory_begin_phase(void)
         if (mem.region[i].lo == m.dynamic) mem.region[i].hi = m.dynamic + m.dynamic_bytes;
 }
 
+/* --- begin ------------------------------------------------------------------------------------------------------------------- */
+
 /* A card leaves in shared memory what was there: here other bytes for each seed, NaN as floats for the first. */
 void memory_begin_block(void)
 {
     int fill = m.seed ? (int)(0x3D + 17 * m.seed) & 0xFF : 0xFF;
     if (m.block_number > mem.cap_blocks) {
         mem.cap_blocks = 2 * mem.cap_blocks + 64;
-        mem.block_epoch = realloc(mem.block_epoch, (size_t)mem.cap_blocks * sizeof *mem.block_epoch);
-        mem.release = realloc(mem.release, (size_t)mem.cap_blocks * sizeof *mem.release);
-        if (!mem.block_epoch || !mem.release) abort();
+        mem.block = realloc(mem.block, (size_t)mem.cap_blocks * sizeof *mem.block);
+        if (!mem.block) abort();
     }
-    mem.block_epoch[m.block_number - 1] = m.block_epoch;
-    mem.release[m.block_number - 1] = (struct release){NULL, 0, 0};
+    mem.block[m.block_number - 1] = (struct begun){{m.block[0], m.block[1], m.block[2]}, m.block_epoch, NULL, 0, 0, 0};
     mem.n_acquired = 0;
     if (m.shared_bytes) memset(m.shared, fill, m.shared_bytes);
     if (m.dynamic_bytes) memset(m.dynamic, fill, m.dynamic_bytes);
@@ -194,21 +199,26 @@ static _Noreturn void outside(const unsigned char *p, size_t bytes, int access, 
 }
 
 /* Block of an epoch of this launch. */
-static long block_of(u32 epoch)
+static const struct begun *block_of(u32 epoch)
 {
-    long b = m.block_number - 1;
-    while (b > 0 && mem.block_epoch[b] > epoch) b--;
-    return b;
+    long lo = 0, hi = m.block_number;
+    while (hi - lo > 1) {
+        long mid = (lo + hi) / 2;
+        if (mem.block[mid].epoch <= epoch) lo = mid;
+        else hi = mid;
+    }
+    return &mem.block[lo];
 }
 
 static _Noreturn void race(const struct region *r, const unsigned char *p, int access, const char *did, int thread, u32 epoch, u32 pc, const void *now)
 {
-    char what[160], line[200], block[48] = "";
+    char what[160], line[200], block[60] = "";
+    int other = epoch < m.block_epoch;
     place(what, sizeof what, r, p);
     report_where(line, sizeof line, mem.object_base + pc);
-    if (epoch < m.block_epoch) snprintf(block, sizeof block, " of the %ldth block run", block_of(epoch) + 1);
-    thread_fail(now, "race on %s: %s what thread %d%s %s at %s, %s", what, verb(access), thread, block, did, line,
-                epoch < m.block_epoch ? "another block of the launch" : thread / WARP == m.now->id / WARP ? "no warp sync between" : "no barrier between");
+    if (other) report_block(block, sizeof block, " of block ", block_of(epoch)->at);
+    thread_fail(now, "race: %s %s, which thread %d%s %s at %s, %s", verb(access), what, thread, block, did, line,
+                other ? "in the same launch" : thread / WARP == m.now->id / WARP ? "no warp operation of both between" : "no barrier between");
 }
 
 /* --- order ------------------------------------------------------------------------------------------------------------------- */
@@ -225,24 +235,29 @@ static int is_foreign(const struct region *r, u32 epoch) { return r->kind != SHA
 /* Whether the block that wrote in `epoch` published it before this one asked. */
 static int is_published(const struct shade *s)
 {
-    const struct release *r = &mem.release[block_of(s->write_epoch)];
+    const struct begun *b = block_of(s->write_epoch);
     int known = 0;
-    for (int i = 0; i < mem.n_acquired; i++) known |= r->place && mem.acquired[i] == r->place;
-    return known && (s->write_epoch < r->epoch || (s->write_epoch == r->epoch && s->write_thread == r->thread));
+    for (int i = 0; i < mem.n_acquired; i++) known |= b->place && mem.acquired[i] == b->place;
+    if (!known || s->write_epoch > b->released) return 0;
+    return s->write_epoch < b->released || s->write_thread == b->thread || (s->write_thread / WARP == b->thread / WARP && s->write_clock <= b->known);
 }
 
 /* The lane of the reads so far that the present thread does not know to have ended, -1: none. */
 static int reading_lane(const struct shade *s)
 {
     if (s->read_warp != m.now->id / WARP) return __builtin_ctz(s->read_lanes);
-    for (int l = 0; l < WARP; l++) {
-        u32 clock = s->read_list ? mem.list[s->read_list - 1][l] : s->read_clock;
-        if (s->read_lanes >> l & 1 && l != lane_of(m.now) && clock > clock_known(m.now, l)) return l;
+    u32 others = s->read_lanes & ~(1u << lane_of(m.now));
+    const struct clocks *c = &m.clocks[s->read_warp];
+    if (!others || (c->equal && !s->read_list && s->read_clock <= c->n)) return -1;
+    for (; others; others &= others - 1) {
+        int l = __builtin_ctz(others);
+        if ((s->read_list ? mem.list[s->read_list - 1][l] : s->read_clock) > clock_known(m.now, l)) return l;
     }
     return -1;
 }
 
-static u32 (*list_of(struct shade *s))[WARP]
+/* A list of clocks for s, equal ones at first, or those of another list. */
+static void take_list(struct shade *s, u32 from)
 {
     if (mem.list_epoch != m.epoch) mem.n_lists = 0, mem.list_epoch = m.epoch;
     if (mem.n_lists == mem.cap_lists) {
@@ -250,9 +265,8 @@ static u32 (*list_of(struct shade *s))[WARP]
         mem.list = realloc(mem.list, (size_t)mem.cap_lists * sizeof *mem.list);
         if (!mem.list) abort();
     }
-    for (int l = 0; l < WARP; l++) mem.list[mem.n_lists][l] = s->read_clock;
+    for (int l = 0; l < WARP; l++) mem.list[mem.n_lists][l] = from ? mem.list[from - 1][l] : s->read_clock;
     s->read_list = (u32)++mem.n_lists;
-    return &mem.list[mem.n_lists - 1];
 }
 
 static void note_read(const struct region *r, struct shade *s, u32 pc)
@@ -270,8 +284,12 @@ static void note_read(const struct region *r, struct shade *s, u32 pc)
         s->read_other = (u16)(m.now->id + 1);
         return;
     }
+    if (s->read_clock == clock && !s->read_list) {
+        s->read_lanes |= 1u << lane;
+        return;
+    }
     if (s->read_lanes && reading_lane(s) < 0) s->read_lanes = s->read_list = 0;   /* all known: this read stands for them */
-    if (s->read_lanes && !s->read_list && s->read_clock != clock) list_of(s);
+    if (s->read_lanes && !s->read_list && s->read_clock != clock) take_list(s, 0);
     if (s->read_list) mem.list[s->read_list - 1][lane] = clock;
     else s->read_clock = clock;
     s->read_lanes |= 1u << lane;
@@ -312,6 +330,33 @@ static void shade_access(const struct region *r, struct shade *s, const unsigned
     s->read_epoch = s->foreign_epoch = 0;
 }
 
+static void split(const struct region *r, size_t word)
+{
+    for (int i = 0; i < 4; i++) {
+        struct shade *s = &r->byte[4 * word + (size_t)i];
+        *s = r->word[word];
+        if (s->read_list && s->read_epoch == m.epoch) take_list(s, s->read_list);
+    }
+    r->word[word].split = 1;
+}
+
+/* Word by word where whole words are accessed, so that most accesses are one. */
+static void shade_range(const struct region *r, size_t first, size_t bytes, int access, const void *pc)
+{
+    for (size_t i = first, end = first + bytes; i < end;) {
+        struct shade *w = &r->word[i / 4];
+        int whole = i % 4 == 0 && end - i >= 4;
+        if (!whole && !w->split) split(r, i / 4);
+        if (w->split) {
+            shade_access(r, &r->byte[i], r->lo + i, access, pc);
+            i++;
+        } else {
+            shade_access(r, w, r->lo + i, access, pc);
+            i += 4;
+        }
+    }
+}
+
 /* --- entry --------------------------------------------------------------------------------------------------------------------- */
 
 void memory_access(const void *at, size_t bytes, int access, const void *pc)
@@ -321,29 +366,36 @@ void memory_access(const void *at, size_t bytes, int access, const void *pc)
     if (!r || p + bytes > r->hi) outside(p, bytes, access, pc);
     if (r->kind == BUFFER && !r->buffer->early && !m.now->has_waited) thread_fail(pc, "%s %s before pdl_wait()", verb(access), r->buffer->name);
     if (r->kind == CONSTANT && !(access & (WRITE | ATOMIC))) return;
-    if (!r->shade) {
+    if (!r->word) {
         char what[160];
         if (!(access & (WRITE | ATOMIC))) return;
         place(what, sizeof what, r, p);
         thread_fail(pc, "%s %s, which is only to be read", verb(access), what);
     }
-    struct shade *s = r->shade + (p - r->lo);
-    for (size_t i = 0; i < bytes; i++) shade_access(r, s + i, p + i, access, pc);
+    shade_range(r, (size_t)(p - r->lo), bytes, access, pc);
 }
 
 void memory_flight(const void *at, int bytes, int in_flight)
 {
     const struct region *r = find(at);
-    struct shade *s = r->shade + ((const unsigned char *)at - r->lo);
-    for (int i = 0; i < bytes; i++) s[i].in_flight = (u8)in_flight;
+    size_t first = (size_t)((const unsigned char *)at - r->lo);
+    for (size_t i = first; i < first + (size_t)bytes; i++) r->byte[i].in_flight = r->word[i / 4].in_flight = (u8)in_flight;
 }
 
-/* The thread's fence counts if it came after its last barrier; or all threads have fenced, and a barrier followed. */
+/* Fences count if the releasing thread's came in this epoch, after the barrier that gathered what the block wrote; or if all threads had
+ * fenced when they came to that barrier. */
 void memory_release(const void *p)
 {
     int all = 1;
-    for (int i = 0; i < m.threads; i++) all &= m.thread[i].has_fenced;
-    if (m.now->has_fenced || all) mem.release[m.block_number - 1] = (struct release){p, m.epoch, m.now->id};
+    for (int i = 0; i < m.threads; i++) all &= m.thread[i].wait == ENDED || m.thread[i].fenced + 1 >= m.epoch;
+    if (m.now->fenced == m.epoch || all) {
+        struct begun *b = &mem.block[m.block_number - 1];
+        b->place = p;
+        b->released = m.epoch;
+        b->thread = m.now->id;
+        b->known = ~0u;
+        for (int l = 0; l < WARP; l++) b->known = clock_known(m.now, l) < b->known ? clock_known(m.now, l) : b->known;
+    }
     for (int i = 0; i < mem.n_acquired; i++)
         if (mem.acquired[i] == p) return;
     if (mem.n_acquired < MOST_ACQUIRED) mem.acquired[mem.n_acquired++] = p;

@@ -13,12 +13,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+void report_block(char *out, size_t cap, const char *before, const u32 block[3])
+{
+    if (m.grid[1] == 1 && m.grid[2] == 1) snprintf(out, cap, "%s%u", before, block[0]);
+    else snprintf(out, cap, "%s(%u, %u, %u)", before, block[0], block[1], block[2]);
+}
+
 static void fail(const char *where, const char *text)
 {
+    char block[60];
     if (m.failed) return;
     m.failed = 1;
-    q_fail(&m.error, Q_EINTERNAL, "%sblock %u%s%s: %s%s%s", m.phase == m.call->launch->phase ? "" : "second phase, ", m.block[0], m.grid[1] > 1 ? "," : "",
-           "", text, where[0] ? "; at " : "", where);
+    report_block(block, sizeof block, "block ", m.block);
+    q_fail(&m.error, Q_EINTERNAL, "%s%s, %s%s%s", m.phase == m.call->launch->phase ? "" : "a later phase, ", block, text, where[0] ? "; at " : "", where);
 }
 
 void host_fail(const char *format, ...)

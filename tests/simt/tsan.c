@@ -130,7 +130,7 @@ u64 simt_atomic64(int op, u64 *p, u64 value, u64 compare)
     return old;
 }
 
-void simt_threadfence(void) { m.now->has_fenced = 1; }
+void simt_threadfence(void) { m.now->fenced = m.epoch; }
 
 f32 simt_fresh(const f32 *p)
 {

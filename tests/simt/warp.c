@@ -22,13 +22,6 @@ void warp_reset(void)
     for (int w = 0; w * WARP < m.threads; w++) m.clocks[w].equal = 1, m.clocks[w].n = 1;
 }
 
-u32 clock_known(const struct thread *t, int of)
-{
-    const struct clocks *c = &m.clocks[t->id / WARP];
-    int lane = lane_of(t);
-    return c->equal ? c->n + (lane == of) : c->at[lane][of];
-}
-
 /* Lanes that no longer run take part in the join as those that do: what they did is done. */
 static void clocks_join(struct clocks *c, u32 mask, u32 all)
 {
