@@ -8,8 +8,8 @@
  * travel while the next are being gathered. */
 enum { STAGE = 32 << 20, PIECE = 4 << 20, LANDING = 4 << 20 };
 
-/* Left free for what is not allocated here: kernels' code, graphs, stacks. */
-#define RESERVE ((size_t)192 << 20)
+/* Left free for what the driver takes by itself while kernels run (stacks, printf buffers); code and graphs are in the plan (plan.h). */
+#define RESERVE ((size_t)64 << 20)
 
 static cu_address address(const void *p) { return (cu_address)(uintptr_t)p; }
 

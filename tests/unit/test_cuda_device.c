@@ -102,7 +102,7 @@ static void memory_is_zeroed_counted_and_limited(void **state)
     struct q_device *d = open_card("memory=512");
     struct q_err e;
     size_t before = d->ops->available(d);
-    assert_int_equal(before, (size_t)(512 - 192) << 20);
+    assert_int_equal(before, (size_t)(512 - 64) << 20);
     unsigned char *p = d->ops->alloc(d, 1 << 20, &e), got[64], zero[64] = {0};
     assert_non_null(p);
     assert_int_equal(d->ops->read(d, got, p + 12345, sizeof got, &e), 0);
