@@ -50,7 +50,7 @@ local function tiles_of(p) return TILES[p.act == "f32" and "float" or p.path] en
 local function keeps_totals(p) return p.chain == "chunk" and p.k > 1024 and p.split == 1 end
 
 -- Registers that a thread wants, by what compilers took: its sums, what it holds of a 32-block, and addresses; parts on their way.
-local function registers(p, g)
+local function thread_registers(p, g)
   local sums = g.sums_x * g.sums_w
   local all = sums * (keeps_totals(p) and 2 or 1) + (p.load == "registers" and 35 or 0)
   if p.act == "f32" then return sums + 64 end
@@ -73,7 +73,7 @@ local function plan(p, card)
   g.at_dw = g.at_dx + p.step // 32 * g.x * 4
   g.stage = g.at_dw + p.step // 32 * g.w * (p.path == "dp4a" and 8 or 4)
   g.smem = p.act == "f32" and 0 or p.stages * g.stage + 4 * g.x
-  g.registers = registers(p, g)
+  g.registers = thread_registers(p, g)
   local cap = g.registers > 168 and 256 or g.registers > 128 and 168 or 128
   g.blocks = math.max(1, math.min(65536 // (g.threads * cap), card.smem * 1024 // math.max(1, g.smem)))
   return g
@@ -98,7 +98,7 @@ end
 local function cuda_default(p, card, numerics)
   if p.act == "f32" then return float_default(p) end
   local path = p.path or best_path(card)
-  local narrow = p.n <= 256 and p.k >= 4096
+  local narrow = p.layout == "planes" and p.n <= 256 and p.k >= 4096
   local strict = numerics == "strict"
   local split = p.split or (narrow and (not strict or p.k == 4096) and 4) or 1
   local chain = p.chain or (p.k > 1024 and (split > 1 or not strict) and "whole") or "chunk"
@@ -134,8 +134,8 @@ local cuda = {
       return p.act == "f32" or p.load == "cp_async" or (2 * g.x % g.threads == 0 and 2 * g.w % g.threads == 0) end },
     { "the sums fit the registers", function(p, card) return plan(p, card).registers < 268 end },
     { "a whole chain differs beyond one chunk", function(p) return p.chain == "chunk" or p.k > 1024 end },
-    { "parts of k are whole chains, and their sums fit the work area", function(p)
-      return p.split == 1 or (p.chain == "whole" and p.split * p.n <= 16384) end },
+    { "parts of k are whole chains of weights in planes, and their sums fit the work area", function(p)
+      return p.split == 1 or (p.layout == "planes" and p.chain == "whole" and p.split * p.n <= 16384) end },
   },
   default = cuda_default,
   -- Parts of one chunk each are the canonical order.
