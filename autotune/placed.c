@@ -38,6 +38,14 @@ static int write_block(struct q_device *d, void *to, const struct ref_block *b, 
     return rc;
 }
 
+/* The canary in front and what is behind the data, either way. */
+static int move_canaries(int (*move)(struct q_device *d, void *dst, const void *src, size_t bytes, struct q_err *e), struct q_device *d, void *dst, const void *src,
+                         const struct ref_block *b, struct q_err *e)
+{
+    int rc = move(d, dst, src, b->canary, e);
+    return rc ? rc : move(d, (char *)dst + b->data_end, (const char *)src + b->data_end, b->bytes - b->data_end, e);
+}
+
 int placed_write(const struct placed *p, struct q_device *d, const struct ref_case *c, int fixed_too, struct q_err *e)
 {
     char *to = p->base;
@@ -45,6 +53,7 @@ int placed_write(const struct placed *p, struct q_device *d, const struct ref_ca
     for (int i = 0; i < ref_case_blocks(c) && !rc; i++) {
         struct ref_block b = ref_case_block(c, i);
         if (!b.fixed || fixed_too) rc = write_block(d, to, &b, c, p->base, e);
+        else rc = move_canaries(d->ops->write, d, to, b.begin, &b, e);
         to += room(b.bytes);
     }
     return rc;
@@ -56,8 +65,7 @@ int placed_read(const struct placed *p, struct q_device *d, const struct ref_cas
     int rc = Q_OK;
     for (int i = 0; i < ref_case_blocks(c) && !rc; i++) {
         struct ref_block b = ref_case_block(c, i);
-        rc = d->ops->read(d, b.begin, from, b.fixed ? b.canary : b.bytes, e);
-        if (!rc && b.fixed) rc = d->ops->read(d, b.begin + b.data_end, from + b.data_end, b.bytes - b.data_end, e);
+        rc = b.fixed ? move_canaries(d->ops->read, d, b.begin, from, &b, e) : d->ops->read(d, b.begin, from, b.bytes, e);
         from += room(b.bytes);
     }
     return rc;

@@ -28,7 +28,7 @@ void ref_case_close(struct ref_case *c);
 int ref_case_compare(const struct ref_case *want, const struct ref_case *got, struct q_err *e);
 /* A case as it is now: its own buffers, but for REF_BYTES and REF_POINTERS inputs (weights, tables), which it shares with `c` and must not outlive. */
 struct ref_case *ref_case_copy(const struct ref_case *c);
-/* Puts outputs, work and canaries of `c` back to what its copy `from` holds, so that one case serves many candidates. */
+/* Puts all but shared buffers, and all canaries, of `c` back to what its copy `from` holds, so that one case serves many candidates. */
 void ref_case_restore(struct ref_case *c, const struct ref_case *from);
 /* Over the bytes of all OUT and INOUT buffers: equal for equal results. */
 unsigned long long ref_case_hash(const struct ref_case *c);

@@ -98,8 +98,7 @@ struct ref_case *ref_case_copy(const struct ref_case *c)
 void ref_case_restore(struct ref_case *c, const struct ref_case *from)
 {
     for (int i = 0; i < c->n; i++) {
-        if (c->buf[i].role == REF_IN) continue;
-        memcpy(c->buf[i].data, from->buf[i].data, c->buf[i].bytes);
+        if (!is_shared(&c->buf[i])) memcpy(c->buf[i].data, from->buf[i].data, c->buf[i].bytes);
         unguard(&c->buf[i]);
         guard(&c->buf[i]);
     }
