@@ -26,9 +26,7 @@ int ceilings_enter(struct q_roofs *r, const struct record *record)
     const char *what = strcmp(record->op, "ceiling") || shape_parse(&s, record->shape, NULL) ? NULL : shape_find(&s, "what");
     double *rate = what ? find(r, what) : NULL, us = record->n_times ? record->time[0].median_us : 0;
     if (!rate || !record->cost.known || us <= 0) return 0;
-    double bytes, ops;
-    record_cost(&record->cost, record->time[0].rows, 0, &bytes, &ops);
-    *rate = (strcmp(what, "read") ? ops : bytes) / us * 1e6;
+    *rate = (strcmp(what, "read") ? record->cost.ops[0] : record->cost.bytes[0]) / us * 1e6;
     r->int8 = r->dp4a > 0 || r->mma_i8 > 0 ? most(r->dp4a, r->mma_i8) : r->ffma;
     r->fp32 = r->ffma;
     return *rate > 0;

@@ -15,8 +15,6 @@ static int measure_host(struct q_device *d, struct q_roofs *r, struct q_err *e)
     return rc ? rc : roof_op_rate(d->parts, d->card.isa, &r->int8, &r->fp32, e);
 }
 
-enum { READ_LOOPS = 16384 };    /* 1 GiB */
-
 /* Memory that a call wants: the buffer that is read, and where sums go. */
 struct ground {
     void *buf;
@@ -32,17 +30,16 @@ static int measure_one(struct q_device *d, const struct kset *k, const struct gr
     const char *text;
     char shape[64];
     struct q_list list = {0};
-    double us = 0, bytes, ops;
+    double us = 0;
     snprintf(shape, sizeof shape, "what=%s", what);
     *rate = 0;
     if (kset_find(k, "ceiling", shape, &kernel, NULL)) return Q_OK;
     kset_about(k, "ceiling", shape, &text, &cost);
     int read = !strcmp(what, "read");
-    struct ceiling_args args = {.buf = g->buf, .loops = read ? READ_LOOPS : CEILING_LOOPS, .one = 1, .out = g->out};
+    struct ceiling_args args = {.buf = g->buf, .bytes = CEILING_BYTES, .loops = CEILING_LOOPS, .out = g->out};
     int rc = list_push(&list, kernel, "ceiling", &args, sizeof args, e);
     if (!rc) rc = d->ops->time(d, &list, &(struct q_extent){1, 1, 1}, TIMES, &us, e);
-    record_cost(cost, (double)args.loops, 0, &bytes, &ops);
-    if (!rc && us > 0) *rate = (read ? bytes : ops) / us * 1e6;
+    if (!rc && us > 0) *rate = (read ? cost->bytes[0] : cost->ops[0]) / us * 1e6;
     list_free(&list);
     return rc;
 }
@@ -51,7 +48,7 @@ static int measure_card(struct q_device *d, const struct kset *k, struct q_roofs
 {
     struct { const char *what; double *rate; } all[] = {{"read", &r->read}, {"dp4a", &r->dp4a},       {"hfma2", &r->hfma2},
                                                         {"ffma", &r->ffma}, {"mma_f16", &r->mma_f16}, {"mma_i8", &r->mma_i8}};
-    struct ground g = {d->ops->alloc(d, (size_t)READ_LOOPS * CEILING_READ, e), NULL};
+    struct ground g = {d->ops->alloc(d, (size_t)CEILING_BYTES, e), NULL};
     int rc = g.buf && (g.out = d->ops->alloc(d, sizeof *g.out, e)) ? Q_OK : e ? e->code : Q_EMEM;
     for (size_t i = 0; i < sizeof all / sizeof *all && !rc; i++) rc = measure_one(d, k, &g, all[i].what, all[i].rate, e);
     d->ops->release(d, g.out);
