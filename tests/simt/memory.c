@@ -23,8 +23,10 @@ struct shade {
     u32 read_list;
     u32 foreign_epoch;           /* the last read of another block of this launch */
     u32 write_pc, read_pc;       /* offsets in the object */
+    u32 atomic_epoch, atomic_clock, atomic_pc;   /* the last atomic */
     u16 write_thread, read_warp, read_other;   /* read_other: 1 + a reader of yet another warp */
-    u8 atomic, in_flight;        /* the last write was atomic; a copy to it has been issued and not waited for */
+    u16 atomic_thread, atomic_other;           /* atomic_other: 1 + another thread that changed it in the same epoch */
+    u8 in_flight;                /* a copy to it has been issued and not waited for */
     u8 split;                    /* a word's: its bytes have shades of their own */
 };
 
@@ -298,7 +300,30 @@ static void note_read(const struct region *r, struct shade *s, u32 pc)
 static void check_write(const struct region *r, const struct shade *s, const unsigned char *p, int access, const void *pc)
 {
     int ok = is_foreign(r, s->write_epoch) ? (access & FRESH && is_published(s)) : is_before(s->write_thread, s->write_epoch, s->write_clock);
-    if (!ok && !(access & ATOMIC && s->atomic)) race(r, p, access, "wrote", s->write_thread, s->write_epoch, s->write_pc, pc);
+    if (!ok) race(r, p, access, "wrote", s->write_thread, s->write_epoch, s->write_pc, pc);
+}
+
+/* Atomics do not race with each other. A block that has had its own turn at a counter may read or reset it. */
+static void check_atomics(const struct region *r, const struct shade *s, const unsigned char *p, int access, const void *pc)
+{
+    int ok = is_before(s->atomic_thread, s->atomic_epoch, s->atomic_clock) && (s->atomic_epoch != m.epoch || !s->atomic_other);
+    int other = s->atomic_thread == m.now->id && s->atomic_other ? s->atomic_other - 1 : s->atomic_thread;
+    if (access & ATOMIC || !s->atomic_epoch) return;
+    if (is_foreign(r, s->atomic_epoch)) {
+        ok = 0;
+        for (int i = 0; i < mem.n_acquired; i++) ok |= mem.acquired[i] == p;
+    }
+    if (!ok) race(r, p, access, "changed", other, s->atomic_epoch, s->atomic_pc, pc);
+}
+
+static void note_atomic(struct shade *s, u32 pc)
+{
+    if (s->atomic_epoch != m.epoch) s->atomic_other = 0;
+    else if (s->atomic_thread != m.now->id) s->atomic_other = (u16)(s->atomic_thread + 1);
+    s->atomic_epoch = m.epoch;
+    s->atomic_clock = clock_known(m.now, lane_of(m.now));
+    s->atomic_thread = (u16)m.now->id;
+    s->atomic_pc = pc;
 }
 
 static void check_reads(const struct region *r, const struct shade *s, const unsigned char *p, int access, const void *pc)
@@ -320,13 +345,14 @@ static void shade_access(const struct region *r, struct shade *s, const unsigned
         thread_fail(pc, "%s %s, to which a cp_async that nobody has waited for is copying", verb(access), what);
     }
     check_write(r, s, p, access, pc);
+    check_atomics(r, s, p, access, pc);
     if (!(access & (WRITE | ATOMIC))) return note_read(r, s, offset);
     check_reads(r, s, p, access, pc);
+    if (access & ATOMIC) return note_atomic(s, offset);
     s->write_epoch = m.epoch;
     s->write_clock = clock_known(m.now, lane_of(m.now));
     s->write_thread = (u16)m.now->id;
     s->write_pc = offset;
-    s->atomic = (access & ATOMIC) != 0;
     s->read_epoch = s->foreign_epoch = 0;
 }
 
