@@ -6,7 +6,7 @@
 static int make(struct ref_case *c, void *args, const struct q_shape *s, const struct ref_size *size, unsigned long long seed)
 {
     struct ceiling_args *a = args;
-    i64 loops = size->plain ? CEILING_LOOPS : size->rows, bytes = size->plain ? CEILING_BYTES : (i64)size->rows << 16;
+    i64 loops = size->plain ? CEILING_LOOPS : size->rows, bytes = size->plain ? CEILING_BYTES : (i64)size->rows << 13;
     if (!shape_is(s, "what", "read")) bytes = 0;
     u32 *buf = ref_buf(c, "buf", REF_IN, REF_BYTES, (size_t)bytes, 0);
     u64 *out = ref_buf(c, "out", REF_INOUT, REF_I32, 2, 0);
