@@ -143,16 +143,19 @@ static int list(struct options *o, struct store *s, struct q_err *e)
 
 /* --- NVRTC ------------------------------------------------------------------------------------------------------------- */
 
-/* Where pip may have put NVRTC: the user's own packages, the environment in use, the one beside this program. */
+/* Where pip may have put NVRTC: the user's own packages, the environment in use, those that ./check and ./quickstart make beside this
+ * program. */
 static void find_places(struct nvrtc_places *p)
 {
-    static char beside[Q_PATH + 8];
+    static const char *const names[] = { "/venv", "/nvrtc" };
+    static char beside[2][Q_PATH + 8];
     p->home = getenv("HOME");
     p->prefix[0] = getenv("VIRTUAL_ENV");
     p->prefix[1] = getenv("CONDA_PREFIX");
-    if (self_path(beside, NULL)) return;
-    strcpy(strrchr(beside, '/'), "/venv");
-    p->prefix[2] = beside;
+    for (int i = 0; i < 2 && !self_path(beside[i], NULL); i++) {
+        strcpy(strrchr(beside[i], '/'), names[i]);
+        p->prefix[2 + i] = beside[i];
+    }
 }
 
 /* --compile-ptx UNIT.cu OUT.ptx CC: for tests on a newer card, whose driver compiles the PTX of an older one. */

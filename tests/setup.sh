@@ -40,6 +40,18 @@ make_venv() {
     cp "$want" build/venv/requirements.txt
 }
 
+# A card's kernels are compiled by NVRTC. Where a card is and none serves it, one is put into build/nvrtc: 12.9 knows every card from
+# sm_60 to sm_120 and runs under all drivers from 525 on.
+find_nvrtc() {
+    grep -qs 0x10de /sys/bus/pci/devices/*/vendor || return 0
+    said=$(build/quarry-tune --effort none -m tests/models/tiny.gguf 2>&1) && return 0
+    case $said in *"no NVRTC"*) ;; *) return 0 ;; esac
+    step "a compiler for the card's kernels (build/nvrtc)"
+    install_packages python3 python3-venv
+    /usr/bin/python3 -m venv build/nvrtc
+    build/nvrtc/bin/python -m pip install -q --disable-pip-version-check nvidia-cuda-nvrtc-cu12==12.9.86
+}
+
 # Options given are remembered by the build folder; without them tests are left as they were (off at first).
 build_programs() {
     [ $# -gt 0 ] || [ -f build/CMakeCache.txt ] || set -- -DQUARRY_TESTS=OFF
