@@ -54,6 +54,7 @@ local function thread_registers(p, g)
   local sums = g.sums_x * g.sums_w
   local all = sums * (keeps_totals(p) and 2 or 1) + (p.load == "registers" and 35 or 0)
   if p.act == "f32" then return sums + 64 end
+  if p.n % g.w > 0 then all = all + 24 end -- rows past the end are held back one by one
   if p.path == "dp4a" then return all + 8 * g.own_x + 75 end
   if p.path == "mma_i8" then return all + g.own_x // 4 + g.own_w // 4 + 60 end
   return all + sums + 60
@@ -88,11 +89,10 @@ local function float_default(p) return { path = "ffma", tile = "16x32_8x8", step
 local function best_path(card) return card.has.mma_i8 and "mma_i8" or card.has.dp4a and "dp4a" or "ffma" end
 
 -- The best of a few timed on an H200 (sm_90); narrow matrices take narrow tiles, and k in parts where a few tiles would be all.
-local function default_tile(p, path, small_smem, chain)
-  if path == "mma_i8" then return p.n <= 64 and "64x64_32x32" or "64x128_64x32" end
-  if p.n <= 64 or (small_smem and path ~= "dp4a") then return path == "mma_f16" and "64x64_32x32" or "64x64_8x4" end
-  if path == "dp4a" then return chain == "chunk" and p.k > 1024 and "64x64_8x4" or "128x128_8x8" end
-  return "64x128" .. (path == "mma_f16" and "_64x32" or "_8x8")
+local function default_tile(p, path, totals, async)
+  local small = p.n <= 64 or (totals and not async)
+  if path:find("^mma") then return small and "64x64_32x32" or "64x128_64x32" end
+  return small and "64x64_8x4" or (path == "dp4a" and not totals) and "128x128_8x8" or "64x128_8x8"
 end
 
 local function cuda_default(p, card, numerics)
@@ -102,11 +102,12 @@ local function cuda_default(p, card, numerics)
   local strict = numerics == "strict"
   local split = p.split or (narrow and (not strict or p.k == 4096) and 4) or 1
   local chain = p.chain or (p.k > 1024 and (split > 1 or not strict) and "whole") or "chunk"
-  local async = path == "mma_i8" and card.has.cp_async and p.layout == "planes"
+  local totals = chain == "chunk" and p.k > 1024
+  local async = card.has.cp_async and p.layout == "planes" and (path == "mma_i8" or totals)
   local load = p.load or (async and "cp_async" or "registers")
-  local step = p.step or (card.smem < 64 and 64 or 128)
-  return { path = path, tile = default_tile(p, path, card.smem < 64, chain), step = step, stages = 2, load = load,
-           unroll = path == "mma_i8" and 1 or step // 32, chain = chain, split = split }
+  local step = p.step or (card.smem < (path == "mma_i8" and 64 or 80) and 64 or 128)
+  return { path = path, tile = default_tile(p, path, totals, load == "cp_async"), step = step, stages = 2, load = load,
+           unroll = path:find("^mma") and 1 or step // 32, chain = chain, split = split }
 end
 
 local cuda = {
@@ -127,6 +128,13 @@ local cuda = {
     { "cp_async reads planes", function(p) return p.load == "registers" or p.layout == "planes" end },
     { "loads through registers have two stages", function(p) return p.load == "cp_async" or p.stages == 2 end },
     { "no more than the 32-blocks of a step are unrolled", function(p) return p.unroll <= p.step // 32 end },
+    { "matrix instructions unroll two 32-blocks at most, bytes and floats at least", function(p)
+      return p.act == "f32" or (is_mma(p) and p.unroll <= 2) or (not is_mma(p) and p.unroll >= 2) end },
+    { "three stages are for matrix instructions", function(p) return p.stages == 2 or is_mma(p) end },
+    { "int8 by fp32 fma is for cards without dp4a", function(p, card)
+      return p.act == "f32" or p.path ~= "ffma" or not card.has.dp4a end },
+    { "matrix instructions load through registers where there is no cp_async for the layout", function(p, card)
+      return not is_mma(p) or p.load == "cp_async" or not card.has.cp_async or p.layout == "rows" end },
     { "steps of 64 are for cards with little shared memory", function(p, card) return p.step == 128 or card.smem <= 64 end },
     { "the stages fit the shared memory", function(p, card) return plan(p, card).smem <= card.smem * 1024 end },
     { "threads divide the loads of a 32-block", function(p, card)
@@ -136,6 +144,8 @@ local cuda = {
     { "a whole chain differs beyond one chunk", function(p) return p.chain == "chunk" or p.k > 1024 end },
     { "parts of k are whole chains of weights in planes, and their sums fit the work area", function(p)
       return p.split == 1 or (p.layout == "planes" and p.chain == "whole" and p.split * p.n <= 16384) end },
+    { "parts of k are tried with the usual loop", function(p)
+      return p.split == 1 or (p.stages == 2 and p.unroll == (is_mma(p) and 1 or p.step // 32)) end },
   },
   default = cuda_default,
   -- Parts of one chunk each are the canonical order.
