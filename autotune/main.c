@@ -2,6 +2,7 @@
  * `--compile` make it its own measuring and compiling child. */
 #define _GNU_SOURCE
 #include "defaults.h"
+#include "measured.h"
 #include "options.h"
 #include "target.h"
 #include "tune.h"
@@ -138,6 +139,7 @@ static int list_record(void *arg, const struct record *r, const char *path)
 static int list(struct options *o, struct store *s, struct q_err *e)
 {
     fprintf(stderr, "card %s\n", o->card.key);
+    if (o->measured) return measured_print(stdout, s, o->card.key, e);
     return store_each(s, o->card.key, list_record, o, e);
 }
 

@@ -28,16 +28,18 @@ void options_usage(FILE *f)
           "  --nvrtc PATH         NVRTC's library or a folder with it (default: the newest that serves card and driver)\n"
           "  -j N                 compilers at a time (default: one a CPU)\n"
           "  --generator DIR      templates of this source tree instead of the built-in ones\n"
-          "  --json               list: one record a line, as stored\n", f);
+          "  --json               list: one record a line, as stored\n"
+          "  --measured           list: winners that were measured, as tuned/ holds them for a card\n", f);
 }
 
-enum { O_EFFORT = 256, O_PRESET, O_TYPE, O_NUMERICS, O_KV_K, O_KV_V, O_CARD, O_DEVICE, O_TUNES, O_CACHE, O_CC, O_NVRTC, O_GENERATOR, O_JSON, O_VERSION, O_HELP };
+enum { O_EFFORT = 256, O_PRESET, O_TYPE, O_NUMERICS, O_KV_K, O_KV_V, O_CARD, O_DEVICE, O_TUNES, O_CACHE, O_CC, O_NVRTC, O_GENERATOR, O_JSON, O_MEASURED, O_VERSION, O_HELP };
 
 static const struct option longs[] = {
     { "effort", 1, NULL, O_EFFORT },     { "preset", 1, NULL, O_PRESET },   { "type", 1, NULL, O_TYPE },
     { "numerics", 1, NULL, O_NUMERICS }, { "kv-k", 1, NULL, O_KV_K },       { "kv-v", 1, NULL, O_KV_V },
     { "card", 1, NULL, O_CARD },         { "tunes", 1, NULL, O_TUNES },     { "cache", 1, NULL, O_CACHE },
     { "cc", 1, NULL, O_CC },             { "generator", 1, NULL, O_GENERATOR }, { "json", 0, NULL, O_JSON },
+    { "measured", 0, NULL, O_MEASURED },
     { "version", 0, NULL, O_VERSION },   { "help", 0, NULL, O_HELP },       { "threads", 1, NULL, 't' },
     { "device", 1, NULL, O_DEVICE },     { "nvrtc", 1, NULL, O_NVRTC },
     { "model", 1, NULL, 'm' },           { "jobs", 1, NULL, 'j' },          { 0 },
@@ -86,6 +88,7 @@ static int read_words(struct options *o, struct raw *r, int argc, char **argv, s
         const char **slot = slot_of(o, r, c);
         if (slot) *slot = optarg;
         else if (c == O_JSON) o->json = 1;
+        else if (c == O_MEASURED) o->measured = 1;
         else if (c == O_VERSION) printf("quarry-tune %s\n", QUARRY_VERSION);
         else if (c == O_HELP || c == 'h') options_usage(stdout);
         else if (c == ':') return q_fail(e, Q_EINPUT, "%s needs a value", argv[optind - 1]);

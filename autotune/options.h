@@ -18,7 +18,7 @@ struct options {
     const char *tunes, *cache, *generator;
     struct compiler_given given;     /* --cc, --nvrtc */
     int jobs;                        /* 0: one a CPU */
-    int json;
+    int json, measured;
     int done;                        /* --help or --version was answered */
 };
 

@@ -66,14 +66,12 @@ static int cuda_has_path(const struct q_card *c, const char *path)
     return strcmp(path, "hfma2") || c->cc == 60 || c->cc == 62 || c->cc >= 70;
 }
 
-/* Its rate in relation to the read bandwidth, here and where the record is from. A rate that nobody measured is believed of plain units, not
- * of tensor cores, which are what fuses take away. */
-static int has_rate(struct store *s, const struct store_key *k, const struct record *r, const char *path)
+int store_path_fits(struct store *s, const char *card, const struct record *r, int believed)
 {
     struct q_roofs here;
-    ceilings_read(s, k->card, &here);
-    double rate = ceiling_rate(&here, path);
-    if (!(rate > 0) || !(here.read > 0) || !(r->path_rate > 0) || !(r->read_rate > 0)) return !is_mma(path);
+    ceilings_read(s, card, &here);
+    double rate = ceiling_rate(&here, r->ceiling);
+    if (!(rate > 0) || !(here.read > 0) || !(r->path_rate > 0) || !(r->read_rate > 0)) return believed;
     return rate / here.read >= 0.5 * r->path_rate / r->read_rate;
 }
 
@@ -84,7 +82,8 @@ static int fits(struct store *s, const struct store_key *k, const struct q_card 
     const char *path = shape_parse(&p, r->params, NULL) ? NULL : shape_find(&p, here->kind == Q_CARD_CUDA ? "path" : "isa");
     if (!path) return 1;          /* a choice without a kernel, or an op that has one path */
     if (here->kind == Q_CARD_CPU) return cpu_has_path(here, path);
-    return cuda_has_path(here, path) && has_rate(s, k, r, path);
+    /* Unmeasured, plain units are believed, tensor cores not: they are what fuses take away. */
+    return cuda_has_path(here, path) && store_path_fits(s, k->card, r, !is_mma(path));
 }
 
 /* --- the search -------------------------------------------------------------------------------------------------------- */

@@ -63,7 +63,8 @@ int ceilings_read(struct store *s, const char *card, struct q_roofs *r)
         memset(&s->roofs, 0, sizeof s->roofs);
         snprintf(s->roofs_of, sizeof s->roofs_of, "%s", card);
         store_folder(folder, card);
-        for (int i = 0; i < s->n_layers; i++) store_each_in(s, i, folder, "ceiling", enter, &g);
+        for (int i = 0; i < s->n_layers; i++)
+            if (!s->layers[i].lines) store_each_in(s, i, folder, "ceiling", enter, &g);   /* what was shipped was measured elsewhere */
         s->n_roofs = g.n;
     }
     *r = s->roofs;

@@ -325,7 +325,7 @@ void kset_count(const struct kset *k, int *tuned, int *borrowed, int *defaults)
     *tuned = *borrowed = *defaults = 0;
     for (int i = 0; i < k->problems.n; i++) {
         const char *origin = k->answers[i].record->origin;
-        if (!strcmp(origin, "tuned")) ++*tuned;
+        if (!strcmp(origin, "tuned") || !strcmp(origin, "shipped")) ++*tuned;
         else if (!strcmp(origin, "borrowed")) ++*borrowed;
         else ++*defaults;
     }

@@ -51,7 +51,7 @@ struct record {
     char layout[24];       /* weight layout it reads, "" if none; for op "layout" the choice */
     struct q_phases launch;   /* CUDA: how the kernel is launched; n = 0 on a CPU */
     char numerics[24];     /* class of its reductions: "canonical" or another name */
-    char origin[12];       /* "default", "tuned" or "borrowed" */
+    char origin[12];       /* "default", "tuned", "borrowed" or "shipped": a winner that came with the program, measured on such a card */
     char source[65];       /* SHA-256 of the unit; "" for a pure choice */
     struct record_object objects[RECORD_OBJECTS];
     int n_objects;

@@ -168,12 +168,27 @@ static int is_sought(void *arg, const struct record *r, const char *path)
     return 1;
 }
 
+static int find_in(struct store *s, int layer, const struct store_key *k, struct record *r, int quiet);
+
+/* A shipped record whose object was built here is kept beside the default ones. */
+static void use_built(struct store *s, const struct store_key *k, struct record *r)
+{
+    struct record *built = malloc(sizeof *built);
+    int there = built && s->defaults >= 0 && !find_in(s, s->defaults, k, built, 1);
+    if (there && !strcmp(built->origin, "shipped") && !strcmp(built->params, r->params) && !strcmp(built->source, r->source)) *r = *built;
+    free(built);
+}
+
 static int find_line(struct store *s, int layer, const struct store_key *k, struct record *r)
 {
     struct search f = { k, r };
     char folder[STORE_FOLDER];
     store_folder(folder, k->card);
-    return store_each_in(s, layer, folder, k->op, is_sought, &f) ? Q_OK : Q_EMISS;
+    if (!store_each_in(s, layer, folder, k->op, is_sought, &f) || !store_path_fits(s, k->card, r, 1)) return Q_EMISS;
+    strcpy(r->origin, "shipped");
+    r->n_objects = 0;
+    use_built(s, k, r);
+    return Q_OK;
 }
 
 /* The card's own record in one layer; what is wrong with it is noted unless quiet. */

@@ -5,7 +5,7 @@
  *   <cache>/objects/AA/HASH.so|.cubin, HASH.sum        immutable objects, the hash of their content beside them
  *
  * Layers of records, first wins: --tunes DIR, <data>/tunes, the site's (/usr/share/quarry/tunes), those shipped with the program
- * (tuned/CARD.jsonl, a record a line), <cache>/defaults; before the last, the
+ * (tuned/CARD.jsonl, a record a line; built here, they lie in <cache>/defaults with origin "shipped"), <cache>/defaults; before the last, the
  * winner of another card that is near this one is borrowed (borrow.c). A record is
  * written whole and last, after the objects that it names, so no reader and no second writer meets half of a set. Whatever is damaged,
  * of another version, or writable by others (but in --tunes DIR, which the user named) is a miss. store_tell tells of those files

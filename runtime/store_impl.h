@@ -46,6 +46,9 @@ void store_folder(char dst[STORE_FOLDER], const char *card);
 int store_each_in(struct store *s, int layer, const char *folder, const char *op, int (*fn)(void *arg, const struct record *r, const char *path), void *arg);
 int store_cards_in(const struct store *s, int layer, int (*fn)(void *arg, int layer, const char *folder), void *arg);
 
+/* borrow.c: whether the card's units still do, in relation to its read bandwidth, half of what they did where the record is from. What was
+ * not measured on either is `believed`. */
+int store_path_fits(struct store *s, const char *card, const struct record *r, int believed);
 /* borrow.c: the winner of the nearest other card, origin "borrowed", card the key's. Q_EMISS: none. */
 int store_borrow(struct store *s, const struct store_key *k, struct record *r);
 

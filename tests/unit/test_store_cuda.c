@@ -298,11 +298,38 @@ static void shipped_records_are_the_last_of_winners(void **state)
     ship_records(f, FILE_OF_CARD, two, 2, "");
     reopen(f);
     assert_int_equal(find(f, &r), 0);
-    assert_memory_equal(&r, &two[1], sizeof r);
+    assert_string_equal(r.origin, "shipped");
+    assert_string_equal(r.params, two[1].params);
+    assert_int_equal(r.n_objects, 0);
+    struct record built = two[1];                         /* its object was built here */
+    strcpy(built.origin, "shipped");
+    put(f, &built);
+    assert_int_equal(find(f, &r), 0);
+    assert_memory_equal(&r, &built, sizeof r);
+    strcpy(two[1].params, "path=dp4a,tile=9");            /* the program was updated */
+    ship_records(f, FILE_OF_CARD, two, 2, "");
+    assert_int_equal(find(f, &r), 0);
+    assert_string_equal(r.params, "path=dp4a,tile=9");
+    assert_int_equal(r.n_objects, 0);
     put_winner(f, CARD, "dp4a", 1, 1);
     assert_int_equal(find(f, &r), 0);
     assert_string_equal(r.params, "path=dp4a,tile=64");
     assert_int_equal(f->lines, 0);
+}
+
+/* The same key, but this card measured what is left of its tensor cores. */
+static void a_fused_down_card_takes_no_shipped_winner(void **state)
+{
+    struct fixture *f = *state;
+    struct record r, one = base("matmul", SHAPE, CARD, "path=mma_i8,tile=8");
+    strcpy(one.ceiling, "mma_i8");
+    one.path_rate = 624e12;
+    one.read_rate = 1.5e12;
+    ship_records(f, FILE_OF_CARD, &one, 1, "");
+    reopen(f);
+    assert_int_equal(find(f, &r), 0);
+    put_fused_down(f);
+    assert_int_equal(find(f, &r), Q_EMISS);
 }
 
 static void shipped_records_of_another_card_are_borrowed(void **state)
@@ -339,7 +366,7 @@ int main(void)
         T(a_launch_comes_back_whole), T(launches_that_no_card_takes_are_refused), T(a_cubin_lies_beside_shared_objects), T(ceilings_are_read_from_records),
         T(fused_down_cores_take_no_healthy_winner), T(healthy_cores_take_it), T(nothing_measured_no_tensor_cores),
         T(nearest_is_the_same_capability_then_multiprocessors), T(a_card_taken_without_its_cores_borrows_none), T(shipped_records_are_the_last_of_winners),
-        T(shipped_records_of_another_card_are_borrowed), T(a_damaged_line_costs_itself_alone),
+        T(a_fused_down_card_takes_no_shipped_winner), T(shipped_records_of_another_card_are_borrowed), T(a_damaged_line_costs_itself_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
