@@ -32,7 +32,8 @@ static int max_of(int a, int b) { return a > b ? a : b; }
 
 static size_t work_bytes(const struct q_config *c, const struct q_scratch_size *s)
 {
-    i64 attn = attn_work(s->max_rows, c->n_head, c->head_dim, s->ctx, s->parts), gdn = gdn_work(c->state_dim, s->parts);
+    i64 attn = attn_work(s->max_rows, c->n_head, c->head_dim, s->ctx, s->parts), gdn;
+    gdn = s->gpu ? gdn_work_cuda(s->max_rows, c->n_v_heads) : gdn_work(c->state_dim, s->parts);
     i64 product = s->gpu ? matmul_work(s->max_rows) : 0, topk = s->gpu ? topk_work(s->max_out) : 0;
     i64 sample = s->gpu ? sample_work_cuda(c->n_vocab, s->max_out) : sample_work(c->n_vocab, s->parts);
     i64 most = attn > gdn ? attn : gdn;

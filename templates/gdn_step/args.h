@@ -10,8 +10,9 @@ struct gdn_args {
     const f32 *g, *b;      /* [n_rows][v_heads] */
     f32 *state;            /* [slots][v_heads][dim k][dim v] */
     f32 *o;                /* [n_rows][v_heads][dim] */
-    void *work;            /* gdn_work() bytes, 64-byte aligned, shared by the team */
+    void *work;            /* gdn_work() or gdn_work_cuda() bytes, 64-byte aligned, shared by the team */
 };
-/* Scratch that any candidate must do with; chunks are at most 128 rows. */
+/* Scratch that any candidate must do with; chunks are at most 128 rows. On a card: two chunk's rows for each row and head, chunks of 64. */
 static inline i64 gdn_work(i64 dim, i64 parts) { return parts * (8 * 128 * (dim + 128) * 4 + 2 * dim * dim * 4); }
+static inline i64 gdn_work_cuda(i64 rows, i64 v_heads) { return rows * v_heads * (2 * 64 + 4) * 4; }
 #endif

@@ -57,7 +57,8 @@ static int make(struct ref_case *c, void *args, const struct q_shape *s, const s
     a->state = ref_buf(c, "state", REF_INOUT, REF_F32, kept, 5e-6);
     ref_fill_f32(a->state, kept, &seed, 0.5);
     a->o = ref_buf(c, "o", REF_OUT, REF_F32, rows * z.vh * z.dim, 5e-6);
-    a->work = ref_buf(c, "work", REF_WORK, REF_BYTES, gdn_work(z.dim, size->parts), 0);
+    i64 work = gdn_work(z.dim, size->parts), card = gdn_work_cuda(rows, z.vh);
+    a->work = ref_buf(c, "work", REF_WORK, REF_BYTES, work > card ? work : card, 0);
     return 0;
 }
 
