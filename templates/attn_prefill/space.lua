@@ -5,6 +5,72 @@ local function registers(p) return lib.width(p.isa) == 16 and 32 or 16 end
 local function group(p) return p.heads // p.kv_heads end
 local function query_rows(p) return math.max(1, p.tile // group(p)) * group(p) end
 
+-- CUDA. A block takes whole groups of heads for some rows of a sequence: at most `tile` query rows, more only if one group has more.
+-- `tree`: the canonical order, any shape. `ffma`: a thread a few tokens, then a few dimensions. `mma`: a warp 16 query rows.
+local function cuda_rows(p) return p.path == "mma" and p.tile or query_rows(p) end
+local function threads(p) return 32 * p.warps end
+local function halves(p) return p.fk == "f16" and p.fv == "f16" end
+local function mma_bytes(p) return 2 * (2 * p.tile + 2 * p.chunk) * (p.head_dim + 8) end
+local function ffma_bytes(p)
+  local rows = query_rows(p)
+  return 4 * rows * (p.head_dim + 1) + math.max(80 * p.chunk, 4 * rows * (p.chunk + 4))
+end
+local function is(p, path) return p.path == path end
+
+local function mma_fits(p, card)
+  return halves(p) and p.head_dim % 16 == 0 and p.head_dim <= 256 and group(p) <= p.tile and p.tile == 16 * p.warps and p.chunk <= 64
+    and mma_bytes(p) <= card.smem * 1024 and card.has.mma_f16 == true
+end
+
+local function ffma_fits(p)
+  local values = p.head_dim // threads(p)
+  return halves(p) and p.head_dim % threads(p) == 0 and (values == 1 or values == 2 or values == 4) and p.chunk >= 128
+    and p.chunk % threads(p) == 0 and p.chunk // threads(p) <= 4 and ffma_bytes(p) <= 48 * 1024
+end
+
+-- The first that is legal; for `tree` one always is.
+local cuda_order = {
+  { path = "mma", tile = 128, warps = 8, chunk = 64 }, { path = "mma", tile = 64, warps = 4, chunk = 64 },
+  { path = "mma", tile = 64, warps = 4, chunk = 32 }, { path = "mma", tile = 32, warps = 2, chunk = 32 },
+  { path = "mma", tile = 32, warps = 2, chunk = 16 },
+  { path = "ffma", tile = 16, warps = 4, chunk = 256 }, { path = "ffma", tile = 16, warps = 2, chunk = 128 },
+  { path = "ffma", tile = 8, warps = 4, chunk = 256 }, { path = "ffma", tile = 8, warps = 2, chunk = 128 },
+  { path = "tree", tile = 16, warps = 8, chunk = 256 },
+}
+
+local cuda = {
+  params = { { "path", { "mma", "ffma", "tree" } }, { "tile", { 8, 16, 32, 64, 128 } }, { "warps", { 2, 4, 8 } },
+             { "chunk", { 16, 32, 64, 128, 256 } } },
+  require = {
+    { "heads are a multiple of kv_heads, at most 16 to one", function(p) return p.heads % p.kv_heads == 0 and group(p) <= 16 end },
+    { "the head is at most 1024 wide", function(p) return p.head_dim <= 1024 end },
+    { "mma needs fp16 matrix instructions for 16 rows (sm_75)", function(p, card) return not is(p, "mma") or card.has.mma_f16 == true end },
+    { "mma and ffma read K and V of f16", function(p) return is(p, "tree") or halves(p) end },
+    { "mma has 16 query rows a warp, runs of at most 64 tokens and whole steps of 16 in a head of at most 256", function(p)
+      return not is(p, "mma") or p.tile == 16 * p.warps and p.chunk <= 64 and p.head_dim % 16 == 0 and p.head_dim <= 256 end },
+    { "queries, keys and values of mma fit the block's shared memory", function(p, card)
+      return not is(p, "mma") or mma_bytes(p) <= card.smem * 1024 end },
+    { "ffma has 1, 2 or 4 dimensions and tokens a thread and fits 48 KiB", function(p)
+      return not is(p, "ffma") or p.tile <= 16 and ffma_fits(p) end },
+    { "tree has chunks of 256 and at most 16 query rows", function(p) return not is(p, "tree") or p.chunk == 256 and p.tile <= 16 end },
+  },
+  default = function(p, card, numerics)
+    for _, c in ipairs(cuda_order) do
+      local q = { path = c.path, tile = c.tile, warps = c.warps, chunk = c.chunk, head_dim = p.head_dim, heads = p.heads,
+                  kv_heads = p.kv_heads, fk = p.fk, fv = p.fv }
+      local asked = (not p.path or p.path == c.path) and (numerics ~= "strict" or c.path == "tree")
+      if asked and (c.path == "tree" or c.path == "mma" and mma_fits(q, card) or c.path == "ffma" and ffma_fits(q)) then return c end
+    end
+    return cuda_order[#cuda_order]
+  end,
+  numerics = function(p) return is(p, "tree") and "canonical" or is(p, "mma") and "mma_f16x2" or "ffma" end,
+  launch = function(p)
+    local rows = cuda_rows(p)
+    return { threads = threads(p), smem = is(p, "mma") and mma_bytes(p) or 0, query_rows = rows,
+             grid = { { p.kv_heads }, { 1, rows = rows // group(p) }, { 1, seqs = 1 } } }
+  end,
+}
+
 return {
   shape = { "heads", "kv_heads", "head_dim", { "fk", { "f16", "f32" } }, { "fv", { "f16", "f32" } } },
   params = { { "isa", lib.isa }, { "fma", lib.fma }, { "rows", { 1, 2, 4, 6, 8 } }, { "vecs", { 1, 2, 4 } },
@@ -36,4 +102,5 @@ return {
     return (past + rows) * p.kv_heads * p.head_dim * value + rows * p.heads * p.head_dim * 12
   end,
   ops = function(p, rows, past) return (rows * past + rows * (rows + 1) // 2) * p.heads * p.head_dim * 4 end,
+  cuda = cuda,
 }
