@@ -6,14 +6,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char without_mma[] = ",without=mma";
+
 int device_name_good(const char *which, int *index)
 {
     *index = 0;
     if (!strcmp(which, "auto") || !strcmp(which, "cpu") || !strcmp(which, "cuda")) return 1;
-    if (strncmp(which, "cuda:", 5) || !isdigit((unsigned char)which[5]) || strlen(which) > 8) return 0;
-    char *end;
-    *index = (int)strtol(which + 5, &end, 10);
-    return !*end;
+    if (strncmp(which, "cuda", 4)) return 0;
+    const char *at = which + 4;
+    if (*at == ':') {
+        if (!isdigit((unsigned char)at[1]) || strspn(at + 1, "0123456789") > 3) return 0;
+        char *end;
+        *index = (int)strtol(at + 1, &end, 10);
+        at = end;
+    }
+    return !*at || !strcmp(at, without_mma);
+}
+
+/* The card as if it had no tensor cores: another card, with records of its own. */
+static int open_card(struct q_device **d, const char *which, int index, const char *libcuda, struct q_err *e)
+{
+    int rc = device_cuda_open_with(d, index, libcuda, e);
+    if (rc || !strstr(which, without_mma)) return rc;
+    (*d)->card.without_mma = 1;
+    card_cuda_key(&(*d)->card);
+    return Q_OK;
 }
 
 /* Cards that the driver counts, whether or not they can be used. */
@@ -51,10 +68,10 @@ int device_open_at(struct q_device **d, const char *which, int threads, const st
 {
     int index;
     if (!which) which = "auto";
-    if (!device_name_good(which, &index)) return q_fail(e, Q_EINPUT, "a device is auto, cpu, cuda or cuda:N, not '%.60s'", which);
+    if (!device_name_good(which, &index)) return q_fail(e, Q_EINPUT, "a device is auto, cpu, cuda, cuda:N or cuda:N,without=mma, not '%.60s'", which);
     if (!strcmp(which, "cpu")) return device_cpu_open(d, threads, e);
     if (!strcmp(which, "auto")) return open_auto(d, threads, at, e);
-    return device_cuda_open_with(d, index, at->libcuda, e);
+    return open_card(d, which, index, at->libcuda, e);
 }
 
 int device_open(struct q_device **d, const char *which, int threads, struct q_err *e)
