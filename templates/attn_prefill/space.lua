@@ -10,7 +10,7 @@ local function query_rows(p) return math.max(1, p.tile // group(p)) * group(p) e
 local function cuda_rows(p) return p.path == "mma" and p.tile or query_rows(p) end
 local function threads(p) return 32 * p.warps end
 local function halves(p) return p.fk == "f16" and p.fv == "f16" end
-local function mma_bytes(p) return 2 * (2 * p.tile + 2 * p.chunk) * (p.head_dim + 8) end
+local function mma_bytes(p) return 2 * (2 * p.tile + 2 * p.chunk) * (p.head_dim + 8) end -- and 128 that are not dynamic
 local function ffma_bytes(p)
   local rows = query_rows(p)
   return 4 * rows * (p.head_dim + 1) + math.max(80 * p.chunk, 4 * rows * (p.chunk + 4))
@@ -19,7 +19,7 @@ local function is(p, path) return p.path == path end
 
 local function mma_fits(p, card)
   return halves(p) and p.head_dim % 16 == 0 and p.head_dim <= 256 and group(p) <= p.tile and p.tile == 16 * p.warps and p.chunk <= 64
-    and mma_bytes(p) <= card.smem * 1024 and card.has.mma_f16 == true
+    and mma_bytes(p) + 128 <= card.smem * 1024 and card.has.mma_f16 == true
 end
 
 local function ffma_fits(p)
@@ -30,9 +30,8 @@ end
 
 -- The first that is legal; for `tree` one always is.
 local cuda_order = {
-  { path = "mma", tile = 128, warps = 8, chunk = 64 }, { path = "mma", tile = 64, warps = 4, chunk = 64 },
-  { path = "mma", tile = 64, warps = 4, chunk = 32 }, { path = "mma", tile = 32, warps = 2, chunk = 32 },
-  { path = "mma", tile = 32, warps = 2, chunk = 16 },
+  { path = "mma", tile = 64, warps = 4, chunk = 32 }, { path = "mma", tile = 64, warps = 4, chunk = 16 },
+  { path = "mma", tile = 32, warps = 2, chunk = 32 }, { path = "mma", tile = 32, warps = 2, chunk = 16 },
   { path = "ffma", tile = 16, warps = 4, chunk = 256 }, { path = "ffma", tile = 16, warps = 2, chunk = 128 },
   { path = "ffma", tile = 8, warps = 4, chunk = 256 }, { path = "ffma", tile = 8, warps = 2, chunk = 128 },
   { path = "tree", tile = 16, warps = 8, chunk = 256 },
@@ -49,7 +48,7 @@ local cuda = {
     { "mma has 16 query rows a warp, runs of at most 64 tokens and whole steps of 16 in a head of at most 256", function(p)
       return not is(p, "mma") or p.tile == 16 * p.warps and p.chunk <= 64 and p.head_dim % 16 == 0 and p.head_dim <= 256 end },
     { "queries, keys and values of mma fit the block's shared memory", function(p, card)
-      return not is(p, "mma") or mma_bytes(p) <= card.smem * 1024 end },
+      return not is(p, "mma") or mma_bytes(p) + 128 <= card.smem * 1024 end },
     { "ffma has 1, 2 or 4 dimensions and tokens a thread and fits 48 KiB", function(p)
       return not is(p, "ffma") or p.tile <= 16 and ffma_fits(p) end },
     { "tree has chunks of 256 and at most 16 query rows", function(p) return not is(p, "tree") or p.chunk == 256 and p.tile <= 16 end },
