@@ -40,9 +40,9 @@ local function default_tile(p, card)
   local least = lib.ceil_div(c, 16)
   for _, t in ipairs(card.has.dp4a and TILES or FLOAT_TILES) do
     local hold, keep = t[1], math.max(math.min(t[2], c), least)
-    if hold * keep <= 8 and hold <= p.n and lib.ceil_div(p.n, hold) * lib.ceil_div(c, keep) >= 8 * card.sms then
-      return hold, lib.ceil_div(c, keep)
-    end
+    local split = lib.ceil_div(c, keep)
+    local fits = hold * keep < 8 or hold * keep == 8 and 16 // split * split >= 12 -- 16 warps of 128 registers a multiprocessor
+    if fits and hold <= p.n and lib.ceil_div(p.n, hold) * split >= 8 * card.sms then return hold, split end
   end
   return 1, lib.ceil_div(c, least)
 end
@@ -116,7 +116,7 @@ return {
                   path = dp4a and "dp4a" or "ffma", chain = p.chain or (p.act == "f32" or numerics == "strict") and "chunk" or "lanes",
                   groups = split == 1 and 4 or split <= 3 and 2 or 1, tn = (dp4a or p.act == "f32") and 2 or 1,
                   prefetch = card.has.pdl and 1 or 0 }
-      while t.groups > 1 and height(t) * (t.groups - 1) >= p.n do t.groups = t.groups // 2 end
+      while t.groups > 1 and lib.ceil_div(p.n, height(t) * t.groups) < 2 * card.sms do t.groups = t.groups // 2 end
       if shared(t) > 49152 then t.groups, t.tn = 1, 1 end
       return t
     end,
