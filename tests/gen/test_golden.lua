@@ -1,6 +1,6 @@
 -- One emitted kernel of every op, byte for byte, and what quarry-gen answers to wrong questions.
 --   lua5.4 test_golden.lua QUARRY_GEN HERE [--update]
--- golden.txt: op, shape, params, one kernel a line; the text lies in golden/OP.c. --update writes the texts anew: read the diff.
+-- golden.txt: op, shape, params, one kernel a line; the text lies in golden/OP.c, with a fourth word, a card with CUDA, in golden/OP.cu. --update writes the texts anew: read the diff.
 
 local program, here, update = arg[1], arg[2], arg[3] == "--update"
 local failed, passed = 0, 0
@@ -54,9 +54,11 @@ local function unused(text)
   return table.concat(list, " ")
 end
 
-local function golden(op, shape, params)
-  local path = here .. "/golden/" .. op .. ".c"
-  local args = string.format("%s --card sapphirerapids --shape %s --params %s", op, shape, params)
+local function path_of(op, card) return here .. "/golden/" .. op .. (card and ".cu" or ".c") end
+
+local function golden(op, shape, params, card)
+  local path = path_of(op, card)
+  local args = string.format("%s --card %s --shape %s --params %s", op, card or "sapphirerapids", shape, params)
   local text, code = run(args)
   report(code == 0, op, "%s", text)
   if code ~= 0 then return end
@@ -70,11 +72,11 @@ local function golden(op, shape, params)
 end
 
 -- The kernel's own header tells how to print it: that command gives the same text.
-local function remakes(op)
-  local text = read(here .. "/golden/" .. op .. ".c") or ""
+local function remakes(op, card)
+  local text = read(path_of(op, card)) or ""
   local command = text:match("quarry%-gen ([^\n*]+)")
   report(command ~= nil, op, "its header names no quarry-gen command")
-  if command then report(run(command .. " --card sapphirerapids") == text, op, "'quarry-gen %s' prints another text", command) end
+  if command then report(run(command .. (card and "" or " --card sapphirerapids")) == text, op, "'quarry-gen %s' prints another text", command) end
 end
 
 local function answers(args, code, want)
@@ -84,11 +86,12 @@ end
 
 local listed = {}
 for line in io.lines(here .. "/golden.txt") do
-  local op, shape, params = line:match("^(%S+)%s+(%S+)%s+(%S+)$")
+  local op, shape, params, card = line:match("^(%S+)%s+(%S+)%s+(%S+)%s*(%S*)$")
+  card = card ~= "" and card or nil
   if op and op:sub(1, 1) ~= "#" then
     listed[op] = true
-    golden(op, shape, params)
-    remakes(op)
+    golden(op, shape, params, card)
+    remakes(op, card)
   end
 end
 -- An op without a kernel for a CPU has no text here.
