@@ -84,6 +84,16 @@ static void make_y(struct ref_case *c, struct matmul_args *a, int add, int rows,
     if (add) ref_fill_f32(a->y, count, seed, 1);
 }
 
+/* One to four parts of uneven widths. */
+static void make_parts(struct ref_case *c, struct matmul_args *a, int rows, int n, unsigned long long *seed)
+{
+    static const char *const names[MATMUL_PARTS] = { "part 0", "part 1", "part 2", "part 3" };
+    int parts = n < MATMUL_PARTS ? 1 : 1 + (int)(ref_next(seed) % MATMUL_PARTS);
+    for (int i = 1; i <= MATMUL_PARTS; i++) a->first[i] = i < parts ? (i32)((i64)n * i / parts - (i64)(ref_next(seed) % ((unsigned)n / parts))) : n;
+    for (int i = 0; i < parts; i++)
+        a->part[i] = ref_buf(c, names[i], REF_OUT, REF_F32, (size_t)rows * (size_t)(a->first[i + 1] - a->first[i]), 1e-5);
+}
+
 static int matmul_make(struct ref_case *c, void *args, const struct q_shape *s, const struct ref_size *size, unsigned long long seed)
 {
     struct matmul_args *a = args;
@@ -109,7 +119,8 @@ static int matmul_make(struct ref_case *c, void *args, const struct q_shape *s, 
         a->x = x;
     }
     if (shape_is(s, "layout", "planes")) a->work = ref_buf(c, "work", REF_WORK, REF_F32, (size_t)matmul_work(size->rows) / 4, 0);
-    make_y(c, a, shape_is(s, "epi", "add"), size->rows, w.n, &seed);
+    if (shape_is(s, "epi", "parts")) make_parts(c, a, size->rows, w.n, &seed);
+    else make_y(c, a, shape_is(s, "epi", "add"), size->rows, w.n, &seed);
     return 0;
 }
 
@@ -123,7 +134,7 @@ static void matmul_run(const void *args, const struct q_shape *s)
 {
     const struct matmul_args *a = args;
     struct weights w = weights_of(s);
-    int add = shape_is(s, "epi", "add");
+    int add = shape_is(s, "epi", "add"), parts = shape_is(s, "epi", "parts");
     const char *base = (const char *)a->w + (a->w_offset ? *a->w_offset : 0);
     float *row = malloc((size_t)w.k * sizeof *row);
     if (!row) abort();
@@ -132,7 +143,7 @@ static void matmul_run(const void *args, const struct q_shape *s)
         for (int r = 0; r < *a->n_rows; r++) {
             double sum = 0;
             for (int i = 0; i < w.k; i++) sum += row[i] * x_at(a, &w, a->list ? a->list[r] : r, i);
-            f32 *y = a->y + r * a->y_stride + j;
+            f32 *y = parts ? matmul_part(a, r, j) : a->y + r * a->y_stride + j;
             *y = (f32)(add ? *y + sum : sum);
         }
     }

@@ -88,7 +88,7 @@ local function float_default(p) return { path = "ffma", tile = "16x32_8x8", step
 -- Volta starts with dp4a, as the matrix instructions of its mining cards are fused off. Products of halves would round, and are not offered.
 local function best_path(card) return card.has.mma_i8 and "mma_i8" or card.has.dp4a and "dp4a" or "ffma" end
 
--- The best of a few timed on an H200 (sm_90); narrow matrices take narrow tiles, and k in parts where a few tiles would be all.
+-- As prototypes of these loops were timed on an H200; narrow matrices take narrow tiles, and k in parts where few tiles would be all.
 local function default_tile(p, path, totals, async)
   local small = p.n <= 64 or (totals and not async)
   if path:find("^mma") then return small and "64x64_32x32" or "64x128_64x32" end
@@ -115,6 +115,7 @@ local cuda = {
              { "stages", { 2, 3 } }, { "load", { "registers", "cp_async" } }, { "unroll", { 4, 2, 1 } }, { "chain", { "chunk", "whole" } },
              { "split", { 1, 2, 4 } } },
   require = {
+    { "several outputs are for CUDA", function(p) return p.epi ~= "parts" end },
     { "int8 activations meet q8_0 weights", function(p) return p.act == "f32" or p.type == "q8_0" end },
     { "k of q8_0 is whole blocks of 32", function(p) return p.type ~= "q8_0" or p.k % 32 == 0 end },
     { "weights lie in planes or as in the file", function(p) return p.layout == "rows" or (p.layout == "planes" and p.type == "q8_0") end },
@@ -164,10 +165,11 @@ local cuda = {
 
 return {
   shape  = { { "type", { "q8_0", "f16", "bf16", "f32" } }, { "act", { "q8", "f32" } }, { "layout", { "rows", "r16", "r16u", "planes" } },
-             "n", "k", { "epi", { "none", "add" } } },
+             "n", "k", { "epi", { "none", "add", "parts" } } },
   params = { { "isa", lib.isa }, { "fma", lib.fma }, { "tm", { 1, 2, 3, 4, 6 } }, { "tn", { 1, 2, 3, 4, 5, 6, 8, 12 } },
              { "chain", { "chunk", "whole", "lanes" } } },
   require = {
+      { "several outputs are of int8 activations", function(p) return p.epi ~= "parts" or p.act == "q8" end },
     { "weights in planes are for CUDA", function(p) return p.layout ~= "planes" end },
     { "int8 activations meet q8_0 weights", function(p) return p.act == "f32" or p.type == "q8_0" end },
     { "k of q8_0 is whole blocks of 32", function(p) return p.type ~= "q8_0" or p.k % 32 == 0 end },
