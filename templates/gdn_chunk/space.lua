@@ -78,7 +78,7 @@ return {
     },
     default = function(p, card, numerics)
       if p.chunk == 1 or numerics == "strict" or numerics == "reference" then return { chunk = 1, cols = 32, threads = 32, stages = 1 } end
-      local idle = p.v_heads * lib.ceil_div(p.dim, 32) < card.sms -- then narrow blocks, so that more multiprocessors have one
+      local idle = 4 * p.v_heads * lib.ceil_div(p.dim, 32) < 3 * card.sms -- then narrow blocks, so that more multiprocessors have one
       for _, c in ipairs(choices) do
         local q = { chunk = p.chunk or c[1], cols = p.cols or c[2], threads = p.threads or c[3], stages = p.stages or c[4],
                     dim = p.dim, k_heads = p.k_heads, v_heads = p.v_heads }

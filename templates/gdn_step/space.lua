@@ -54,7 +54,7 @@ return {
       local hold = p.hold or (p.dim // lanes * vec <= 128 and "registers" or "shared")
       local function fits(threads)
         local cols = threads // lanes * vec
-        return cols <= p.dim and p.v_heads * lib.ceil_div(p.dim, cols) >= card.sms and (hold == "registers" or shared_fits(p.dim, cols, lanes))
+        return cols <= p.dim and 4 * p.v_heads * lib.ceil_div(p.dim, cols) >= 3 * card.sms and (hold == "registers" or shared_fits(p.dim, cols, lanes))
       end
       local threads = 128 -- as many as share q and k of a head without leaving a multiprocessor idle
       while threads > 32 and not fits(threads) do threads = threads // 2 end
