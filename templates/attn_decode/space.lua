@@ -36,7 +36,7 @@ local cuda = {
   default = function(p, card, numerics)
     for _, lanes in ipairs { 32, 16, 8 } do
       if numerics ~= "strict" and p.path ~= "tree" and vectors_fit(p, lanes) then
-        return { path = "split", warps = 4, chunk = 256, lanes = lanes, unroll = 4 }
+        return { path = "split", warps = 4, chunk = 128, lanes = lanes, unroll = 4 }
       end
     end
     return { path = "tree", warps = 8, chunk = 256, lanes = 32, unroll = 4 }
