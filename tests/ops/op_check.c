@@ -9,10 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_JOBS = 16, MOST_CANONICAL = 4096 };
+enum { MOST_JOBS = 16, MOST_CANONICAL = 4096, MOST_CARDS = 16 };
 
 struct options {
-    const char *op, *shape, *params, *dir, *cache, *trials, *card;
+    const char *op, *shape, *params, *dir, *cache, *trials, *card[MOST_CARDS + 1];
+    int cards;
     int sample, jobs, seconds, san, verbose;
     unsigned long long seed;
 };
@@ -32,7 +33,7 @@ struct job {
 struct run {
     struct options o;
     struct gen *g;
-    char card[256];            /* this machine's caches, every path */
+    char card[256];            /* this machine's caches, every path; or one of options.card */
     char here[192];
     int passed, failed, compiled, missing;   /* missing: ops without a kernel for this kind of card */
     char dirs[5][1024], *prelude;            /* build_opts of CUDA */
@@ -182,26 +183,50 @@ static void check_trial(struct run *r, const struct trial *t, const struct op_re
 
 static int is_cuda(const struct run *r) { return !strncmp(r->card, "cuda:", 5); }
 
-/* Whether the op has no kernel for this kind of card: no side of its space, or no text. */
-static int is_missing(struct run *r, const struct trial *t)
+static const char *tree(const struct run *r) { return r->o.dir ? r->o.dir : TEST_SOURCE_DIR; }
+
+static int has_kernel(const struct run *r)
+{
+    char file[4096];
+    snprintf(file, sizeof file, "%s/templates/%s/kernel.%s", tree(r), r->op, is_cuda(r) ? "cu.in" : "c.in");
+    return !access(file, R_OK);
+}
+
+/* The default must be legal on every card, and canonical where numerics are strict. */
+static void check_default(struct run *r, const struct trial *t, const char *numerics)
 {
     struct gen_kernel k;
     struct q_err e = {0};
-    int rc = gen_emit(r->g, r->op, t->shape, "", r->card, "pinned", &k, &e);
-    int missing = rc ? strstr(e.text, "has no cuda kernel") != NULL : !k.source[0];
-    if (!rc) gen_kernel_free(&k);
-    return missing;
+    if (gen_emit(r->g, r->op, t->shape, "", r->card, numerics, &k, &e)) {
+        report(r, r->op, e.text);
+        return;
+    }
+    if (!strcmp(numerics, "strict") && strcmp(k.numerics, "canonical")) report(r, k.name, "the default of strict numerics is not canonical");
+    gen_kernel_free(&k);
+}
+
+/* A shape on two of the cards, in turn, so that all of an op's shapes meet all; its default on every one. */
+static void check_on_cards(struct run *r, const struct trial *t, int turn, const struct op_ref *ref)
+{
+    int n = r->o.cards;
+    for (int i = 0; i < n; i++) {
+        int apart = (i - turn % n + n) % n;
+        snprintf(r->card, sizeof r->card, "%s", r->o.card[i]);
+        if (apart == 0 || apart == (n + 1) / 2) check_trial(r, t, ref);
+        else check_default(r, t, "pinned");
+        check_default(r, t, "strict");
+    }
+    if (!n) check_trial(r, t, ref);
 }
 
 /* Headers: the prelude for this CPU, what is made of the cards', the op's arguments or those of the op it shares them with. */
 static void name_dirs(struct run *r, const char *op, const char *ref)
 {
-    const char *tree = r->o.dir ? r->o.dir : TEST_SOURCE_DIR;
     snprintf(r->dirs[0], sizeof r->dirs[0], "%s/tests/simt", TEST_SOURCE_DIR);
     snprintf(r->dirs[1], sizeof r->dirs[1], "%s/tests/simt", TEST_BUILD_DIR);
-    snprintf(r->dirs[2], sizeof r->dirs[2], "%s/templates/%s", tree, op);
-    snprintf(r->dirs[3], sizeof r->dirs[3], "%s/templates/%s", tree, ref);
-    snprintf(r->dirs[4], sizeof r->dirs[4], "%s/runtime", tree);
+    snprintf(r->dirs[2], sizeof r->dirs[2], "%s/templates/%s", tree(r), op);
+    snprintf(r->dirs[3], sizeof r->dirs[3], "%s/templates/%s", tree(r), ref);
+    snprintf(r->dirs[4], sizeof r->dirs[4], "%s/runtime", tree(r));
 }
 
 static void check_op(struct run *r, const char *op)
@@ -213,6 +238,10 @@ static void check_op(struct run *r, const char *op)
     r->op = op;
     if (gen_ref(r->g, op, ref_name, &e)) return report(r, op, e.text);
     if (!ref_name[0]) return;        /* a choice without a kernel */
+    if (!has_kernel(r)) {
+        r->missing++;
+        return;
+    }
     const struct op_ref *ref = ref_find(ref_name);
     if (!ref) return report(r, op, "no templates/OP/ref.c defines its struct op_ref ref_OP");
     snprintf(file, sizeof file, "%s/%s.txt", r->o.trials, op);
@@ -222,12 +251,8 @@ static void check_op(struct run *r, const char *op)
         snprintf(trials[0].shape, sizeof trials[0].shape, "%s", r->o.shape);
         n = 1;
     }
-    if (n && is_cuda(r) && is_missing(r, trials)) {
-        r->missing++;
-        return;
-    }
     name_dirs(r, op, ref_name);
-    for (int i = 0; i < n; i++) check_trial(r, &trials[i], ref);
+    for (int i = 0; i < n; i++) check_on_cards(r, &trials[i], i, ref);
 }
 
 static int parse(struct options *o, int argc, char **argv)
@@ -240,7 +265,7 @@ static int parse(struct options *o, int argc, char **argv)
         else if (!strcmp(a, "--op")) o->op = v, i++;
         else if (!strcmp(a, "--shape")) o->shape = v, i++;
         else if (!strcmp(a, "--params")) o->params = v, i++;
-        else if (!strcmp(a, "--card")) o->card = v, i++;
+        else if (!strcmp(a, "--card") && o->cards < MOST_CARDS) o->card[o->cards++] = v, i++;
         else if (!strcmp(a, "--dir")) o->dir = v, i++;
         else if (!strcmp(a, "--cache")) o->cache = v, i++;
         else if (!strcmp(a, "--trials")) o->trials = v, i++;
@@ -276,8 +301,8 @@ static char *read_text(const char *path)
 static int describe_machine(struct run *r, struct q_err *e)
 {
     struct q_card c;
-    if (r->o.card) {
-        snprintf(r->card, sizeof r->card, "%s", r->o.card);
+    if (r->o.cards) {
+        snprintf(r->card, sizeof r->card, "%s", r->o.card[0]);
         r->prelude = read_text(TEST_SOURCE_DIR "/tests/simt/kernel.cuh");
         return r->prelude ? Q_OK : q_fail(e, Q_EIO, "tests/simt/kernel.cuh: cannot be read");
     }
@@ -298,7 +323,7 @@ int main(int argc, char **argv)
     r.o.san = 1;
 #endif
     if (parse(&r.o, argc, argv)) {
-        fputs("usage: op_check [--card cuda:sm_CC] [--op OP[,OP] [--shape S] [--params P]] [--sample N] [--seed N] [--jobs N] [--seconds N] [--san] [--dir TREE] [--trials DIR] [-v]\n", stderr);
+        fputs("usage: op_check [--card cuda:sm_CC]... [--op OP[,OP] [--shape S] [--params P]] [--sample N] [--seed N] [--jobs N] [--seconds N] [--san] [--dir TREE] [--trials DIR] [-v]\n", stderr);
         return 2;
     }
     mkdir(r.o.cache, 0755);
@@ -313,7 +338,7 @@ int main(int argc, char **argv)
     free(r.canon);
     free(r.prelude);
     printf("%d passed, %d failed", r.passed, r.failed);
-    if (is_cuda(&r)) printf(", %d ops without a CUDA kernel yet\n", r.missing);
-    else printf(", %d compiled only (this machine lacks their path)\n", r.compiled);
+    if (!is_cuda(&r)) printf(", %d compiled only (this machine lacks their path)", r.compiled);
+    printf(", %d ops without a %s kernel\n", r.missing, is_cuda(&r) ? "CUDA" : "CPU");
     return r.failed || r.passed + r.compiled + r.missing == 0;
 }

@@ -32,12 +32,13 @@ int trials_read(struct trial t[MOST_LINES], const char *file, const char *kind, 
 {
     struct trial now = {.n_sizes = 0};
     char line[512];
-    int n = 0, bad = 0;
+    int n = 0, bad = 0, others = 0;
     FILE *f = fopen(file, "r");
     if (!f) return q_fail(e, Q_EIO, "%s: cannot be read; every op lists its shapes there", file), -1;
     while (!bad && fgets(line, sizeof line, f)) {
         line[strcspn(line, "#\r\n")] = 0;
         const char *text = is_kind(line) ? meant_for(line, kind) : line;
+        others += !text;
         if (!text) continue;
         if (!strncmp(text, "sizes ", 6)) bad = read_sizes(&now, line + (text - line) + 6);
         else if (text[0]) {
@@ -48,7 +49,7 @@ int trials_read(struct trial t[MOST_LINES], const char *file, const char *kind, 
         }
     }
     fclose(f);
-    if (bad || !n) return q_fail(e, Q_EINPUT, "%s: expected 'sizes ROWS/SEQS/PAST ...', then shapes; at '%s'", file, line), -1;
+    if (bad || !(n + others)) return q_fail(e, Q_EINPUT, "%s: expected 'sizes ROWS/SEQS/PAST ...', then shapes; at '%s'", file, line), -1;
     return n;
 }
 

@@ -87,6 +87,7 @@ static void thread_main(void)
 static int threads_open(struct q_err *e)
 {
     if (m.thread) return Q_OK;
+    matrix_open();
     m.thread = calloc(MOST_THREADS, sizeof *m.thread);
     char *stacks = mmap(NULL, (size_t)MOST_THREADS * STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (!m.thread || stacks == MAP_FAILED) return q_fail(e, Q_EMEM, "no memory for %d threads", MOST_THREADS);

@@ -101,6 +101,7 @@ static inline u32 clock_known(const struct thread *t, int of)
     const struct clocks *c = &m.clocks[t->id / WARP];
     return c->equal ? c->n + (lane_of(t) == of) : c->at[lane_of(t)][of];
 }
+void matrix_open(void);
 /* Fills the outputs of the lanes of a complete matrix operation. */
 void matrix_compute(struct thread *warp);
 

@@ -10,12 +10,20 @@ static int byte_at(const u32 *word, int i) { return (signed char)(word[i / 4] >>
 f32 simt_from_half(u16 bits);
 u16 simt_to_half(f64 x);
 
-f32 simt_from_half(u16 bits)
+/* The value of every half: a conversion without the instruction takes long. */
+static f32 half_value[1 << 16];
+
+void matrix_open(void)
 {
-    _Float16 h;
-    memcpy(&h, &bits, sizeof h);
-    return (f32)h;
+    for (u32 i = 0; half_value[1] == 0 && i < 1 << 16; i++) {
+        u16 bits = (u16)(65535 - i);
+        _Float16 h;
+        memcpy(&h, &bits, sizeof h);
+        half_value[bits] = (f32)h;
+    }
 }
+
+f32 simt_from_half(u16 bits) { return half_value[bits]; }
 
 /* Rounded once. */
 u16 simt_to_half(f64 x)
@@ -26,7 +34,7 @@ u16 simt_to_half(f64 x)
     return bits;
 }
 
-static double half_at(const u32 *word, int i) { return simt_from_half((u16)(word[i / 2] >> 16 * (i % 2))); }
+static f32 half_at(const u32 *word, int i) { return half_value[(u16)(word[i / 2] >> 16 * (i % 2))]; }
 
 static f32 float_at(const u32 *word, int i)
 {
@@ -74,15 +82,17 @@ static void s8_16832(struct thread *w)
 static void f16_16(struct thread *w, int depth)
 {
     int b = depth / 4, d = b + depth / 8;
+    f32 left[16][16], right[8][16];
+    for (int r = 0; r < 16; r++)
+        for (int k = 0; k < depth; k++) left[r][k] = half_at(w[4 * (r % 8) + k % 8 / 2].in + r / 8 + 2 * (k / 8), k % 2);
+    for (int c = 0; c < 8; c++)
+        for (int k = 0; k < depth; k++) right[c][k] = half_at(w[4 * c + k % 8 / 2].in + b + k / 8, k % 2);
     for (int r = 0; r < 16; r++)
         for (int c = 0; c < 8; c++) {
             struct thread *t = &w[4 * (r % 8) + c / 2];
             int reg = c % 2 + 2 * (r / 8);
             double sum = float_at(t->in, d + reg);
-            for (int k = 0; k < depth; k++) {
-                int lane = k % 8 / 2;
-                sum += half_at(w[4 * (r % 8) + lane].in + r / 8 + 2 * (k / 8), k % 2) * half_at(w[4 * c + lane].in + b + k / 8, k % 2);
-            }
+            for (int k = 0; k < depth; k++) sum += (double)left[r][k] * right[c][k];
             set_float(t->out + reg, (f32)sum);
         }
 }
@@ -97,7 +107,7 @@ static void f16_884(struct thread *w)
             int quad = l % 16 / 4 * 4, r = (l & 1) + (i & 2) + (l >= 16 ? 4 : 0), c = (i & 4) + (l & 2) + (i & 1);
             const u32 *a = w[quad + r % 4 + r / 4 * 16].in, *b = w[quad + c % 4 + c / 4 * 16].in + 2;
             double sum = float_at(w[l].in, 4 + i);
-            for (int k = 0; k < 4; k++) sum += half_at(a, k) * half_at(b, k);
+            for (int k = 0; k < 4; k++) sum += (double)half_at(a, k) * half_at(b, k);
             set_float(w[l].out + i, (f32)sum);
         }
 }

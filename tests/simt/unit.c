@@ -25,5 +25,5 @@ void simt_flags(char *out, size_t cap, int cc)
     snprintf(out, cap,
              "-x c++ -std=gnu++17 -O1 -g1 -fPIC -shared -ffp-contract=off -fno-math-errno -fno-exceptions -fno-rtti -fno-threadsafe-statics -fno-strict-aliasing "
              "-fsanitize=thread,alignment,bounds --param tsan-instrument-func-entry-exit=0 -nostdlib -Wall -Werror -Wno-unknown-pragmas "
-             "-Wno-unused-function -Wno-unused-variable -Wno-unused-but-set-variable -D__CUDA_ARCH__=%d0", cc);
+             "-Wno-unused-function -Wno-unused-variable -Wno-unused-but-set-variable -Wno-sign-compare -D__CUDA_ARCH__=%d0", cc);
 }
