@@ -115,7 +115,7 @@ local cuda = {
              { "stages", { 2, 3 } }, { "load", { "registers", "cp_async" } }, { "unroll", { 4, 2, 1 } }, { "chain", { "chunk", "whole" } },
              { "split", { 1, 2, 4 } } },
   require = {
-    { "several outputs are for CUDA", function(p) return p.epi ~= "parts" end },
+    { "several outputs are of int8 activations", function(p) return p.epi ~= "parts" or p.act == "q8" end },
     { "int8 activations meet q8_0 weights", function(p) return p.act == "f32" or p.type == "q8_0" end },
     { "k of q8_0 is whole blocks of 32", function(p) return p.type ~= "q8_0" or p.k % 32 == 0 end },
     { "weights lie in planes or as in the file", function(p) return p.layout == "rows" or (p.layout == "planes" and p.type == "q8_0") end },
@@ -169,7 +169,7 @@ return {
   params = { { "isa", lib.isa }, { "fma", lib.fma }, { "tm", { 1, 2, 3, 4, 6 } }, { "tn", { 1, 2, 3, 4, 5, 6, 8, 12 } },
              { "chain", { "chunk", "whole", "lanes" } } },
   require = {
-      { "several outputs are of int8 activations", function(p) return p.epi ~= "parts" or p.act == "q8" end },
+    { "several outputs are for CUDA", function(p) return p.epi ~= "parts" end },
     { "weights in planes are for CUDA", function(p) return p.layout ~= "planes" end },
     { "int8 activations meet q8_0 weights", function(p) return p.act == "f32" or p.type == "q8_0" end },
     { "k of q8_0 is whole blocks of 32", function(p) return p.type ~= "q8_0" or p.k % 32 == 0 end },

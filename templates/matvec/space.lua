@@ -50,10 +50,11 @@ end
 return {
   args = "matmul", ref = "matmul",
   shape  = { { "type", { "q8_0", "f16", "bf16", "f32" } }, { "act", { "q8", "f32" } }, { "layout", { "rows", "r16", "r16u", "planes" } },
-             "n", "k", { "epi", { "none", "add" } } },
+             "n", "k", { "epi", { "none", "add", "parts" } } },
   params = { { "isa", lib.isa }, { "fma", lib.fma }, { "tm", { 1, 2, 3, 4, 6 } }, { "tn", { 1, 2, 4, 8 } },
              { "chain", { "chunk", "whole", "lanes" } }, { "prefetch", { 0, 1024, 4096, 8192 } } },
   require = {
+    { "several outputs are for CUDA", function(p) return p.epi ~= "parts" end },
     { "weights in planes are for CUDA", function(p) return p.layout ~= "planes" end },
     { "int8 activations meet q8_0 weights", function(p) return p.act == "f32" or p.type == "q8_0" end },
     { "k of q8_0 is whole blocks of 32", function(p) return p.type ~= "q8_0" or p.k % 32 == 0 end },
@@ -91,6 +92,7 @@ return {
                { "split", { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 } }, { "groups", { 1, 2, 4, 8 } },
                { "tn", { 1, 2, 4, 8 } }, { "prefetch", { 0, 1 } } },
     require = {
+      { "several outputs are of int8 activations", function(p) return p.epi ~= "parts" or p.act == "q8" end },
       { "int8 activations meet q8_0 weights", function(p) return p.act == "f32" or p.type == "q8_0" end },
       { "k of q8_0 is whole blocks of 32", function(p) return p.type ~= "q8_0" or p.k % 32 == 0 end },
       { "groups of 16 rows are for CPUs", function(p) return p.layout == "rows" or p.layout == "planes" end },
