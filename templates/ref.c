@@ -33,7 +33,8 @@ f32 ref_half_to_f32(u16 h)
     double sign = h & 0x8000 ? -1 : 1;
     if (exponent == 31) return mantissa ? NAN : (f32)(sign * INFINITY);
     if (exponent == 0) return (f32)(sign * mantissa * 0x1p-24);
-    return (f32)(sign * ldexp(1024 + mantissa, exponent - 25));
+    const union { u32 bits; f32 value; } power = { (u32)(exponent + 102) << 23 };   /* 2^(exponent - 25) */
+    return (f32)(sign * (1024 + mantissa) * power.value);
 }
 
 /* Nearest, ties to even: scaled so that the half's last place is 1, rounded, put together. */
