@@ -123,6 +123,7 @@ static int measure_ceilings(struct tuner *t, struct q_err *e)
 {
     static const char *const what[] = { "read", "ffma", "dp4a", "hfma2", "mma_f16", "mma_i8" };
     int rc = Q_OK;
+    t->progress.n = sizeof what / sizeof *what;
     for (size_t i = 0; i < sizeof what / sizeof *what && !rc; i++) {
         struct q_problem p = { .op = "ceiling" };
         struct record r;
@@ -316,6 +317,7 @@ static int tune_problems(struct tuner *t, struct q_problem_list *l, struct q_err
     if (rc || !n) return rc;
     if ((rc = need_measurer(t, e))) return rc;
     t->progress.n = n;
+    t->progress.done = 0;
     t->progress.start = progress_now();
     for (int i = 0; i < n && !rc; i++)
         if (!found_find(&t->found, &l->p[i])) rc = tune_problem(t, &l->p[i], e);   /* ceilings are there by now */

@@ -1,0 +1,90 @@
+"""quarry-tune for cards that are not here: a set for each generation, compiled by the NVRTC that knows it, and what is said where there is none.
+
+Needs the built programs (QUARRY_BUILD) and tests/models/tiny.gguf. What compiles needs NVRTC: pip's nvidia-cuda-nvrtc-cu12 for sm_60 to sm_70."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+BUILD = pathlib.Path(os.environ.get("QUARRY_BUILD", "build"))
+SOURCE = pathlib.Path(os.environ.get("QUARRY_SOURCE", "."))
+TUNE = BUILD / "quarry-tune"
+TINY = SOURCE / "tests/models/tiny.gguf"
+
+
+def tune(home, *args):
+    """VIRTUAL_ENV: the environment of this Python, where pip may have put NVRTC."""
+    variables = {"HOME": str(home), "PATH": os.environ["PATH"], "VIRTUAL_ENV": sys.prefix}
+    return subprocess.run([TUNE, *args], env=variables, capture_output=True, text=True, timeout=600)
+
+
+def build(home, card, *args):
+    return tune(home, "--effort", "none", "-m", str(TINY), "--card", card, *args)
+
+
+def need_nvrtc(done):
+    if done.returncode and "no NVRTC compiles" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("cc", [61, 75])
+def test_a_set_for_a_card_that_is_not_here(tmp_path, cc):
+    done = build(tmp_path, f"cuda:sm_{cc}")
+    need_nvrtc(done)
+    kernels = int(re.search(r"built (\d+) kernels \(0 cached\) in [\d.]+ s with NVRTC \d+\.\d+", done.stderr).group(1))
+    assert kernels == len(list((tmp_path / ".cache/quarry/objects").glob("??/*.cubin")))
+    listed = tune(tmp_path, "list", "--card", f"cuda:sm_{cc}", "--json")
+    records = [json.loads(line) for line in listed.stdout.splitlines()]
+    built = [r for r in records if r["objects"]]
+    assert len(built) == kernels
+    for r in built:
+        made = r["objects"][0]
+        assert made["kind"] == "cubin" and made["arch"] == f"sm_{cc}" and re.fullmatch(r"NVRTC \d+\.\d+", made["compiler"])
+        assert 0 < made["regs"] <= 255 and r["launch"] and all(p["threads"] % 32 == 0 for p in r["launch"])
+    again = build(tmp_path, f"cuda:sm_{cc}")
+    assert "all cached" in again.stderr
+    assert tune(tmp_path, "list", "--card", f"cuda:sm_{cc}", "--measured").stdout == ""
+
+
+def test_a_named_library_is_the_only_one(tmp_path):
+    done = build(tmp_path, "cuda:sm_75", "--nvrtc", "/nonexistent/libnvrtc.so")
+    assert done.returncode == 1
+    assert done.stderr.startswith("quarry-tune: no NVRTC compiles for sm_75") and done.stderr.count("\n") == 1
+    assert "--nvrtc /nonexistent/libnvrtc.so" in done.stderr and "pip install nvidia-cuda-nvrtc-cu12" in done.stderr
+
+
+def test_a_card_that_no_compiler_knows(tmp_path):
+    done = build(tmp_path, "cuda:sm_37")
+    assert done.returncode == 1 and "sm_37" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_the_environment_does_not_change_an_object(tmp_path):
+    """NVRTC reads variables of its own; a compiling child has none of them."""
+    home = tmp_path / "a"
+    need_nvrtc(build(home, "cuda:sm_75"))
+    other = tmp_path / "b"
+    variables = {"HOME": str(other), "PATH": os.environ["PATH"], "VIRTUAL_ENV": sys.prefix, "NVRTC_APPEND_FLAGS": "--use_fast_math --maxrregcount=16",
+                 "NVRTC_PREPEND_FLAGS": "--gpu-architecture=sm_90", "CUDA_CACHE_DISABLE": "1"}
+    done = subprocess.run([TUNE, "--effort", "none", "-m", str(TINY), "--card", "cuda:sm_75"], env=variables, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    objects = [{p.name: p.read_bytes() for p in (h / ".cache/quarry/objects").glob("??/*.cubin")} for h in (home, other)]
+    assert objects[0] == objects[1]
+
+
+def test_ptx_for_a_newer_card(tmp_path):
+    unit = subprocess.run([BUILD / "quarry-gen", "rmsnorm", "--shape", "n=96,out=f32", "--card", "cuda:sm_75", "--unit"], capture_output=True, text=True, timeout=60)
+    (tmp_path / "k.cu").write_text(unit.stdout)
+    done = tune(tmp_path, "--compile-ptx", str(tmp_path / "k.cu"), str(tmp_path / "k.ptx"), "75")
+    need_nvrtc(done)
+    text = (tmp_path / "k.ptx").read_text()
+    assert ".target sm_75" in text and ".visible .entry rmsnorm_n96_f32" in text
+
+
+def test_card_and_device_are_not_both_named(tmp_path):
+    done = tune(tmp_path, "--effort", "none", "-m", str(TINY), "--card", "cuda:sm_75", "--device", "cpu")
+    assert done.returncode == 2 and "--device" in done.stderr
