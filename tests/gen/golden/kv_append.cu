@@ -1,0 +1,30 @@
+/* kv_append_kv_heads4_head_dim256_f16_f16_threads128: writes each row's K (f16) and V (f16) into its sequence's pages at kv[r].
+ *   k, v: [n_rows][4][256] fp32; a page: [4][KV_PAGE][256], page p of K at byte 2048 * KV_PAGE * p
+ *   blocks (b, r, 0) own row r of K, (b, r, 1) of V; thread t the 4 values from 4 * (b * 128 + t) on
+ *   moves 12288 bytes a row; bound by latency, many rows by memory
+ *   fp16 is rounded to nearest, ties to even
+ *   caller: a grid of 2 by at least n_rows by 2 blocks; no two rows have the same place
+ * made by: quarry-gen kv_append --shape kv_heads=4,head_dim=256,fk=f16,fv=f16 --params threads=128 --card cuda:sm_70 */
+#include "kernel.cuh"
+#include "args.h"
+
+static inline void put_f16(void *pages, i64 to, const f32 *x)
+{
+    float4 v = *(const float4 *)x;
+    *(int2 *)((u16 *)pages + to) = make_int2((i32)f2h2(v.x, v.y), (i32)f2h2(v.z, v.w));
+}
+
+extern "C" __global__ void __launch_bounds__(128)
+kv_append_kv_heads4_head_dim256_f16_f16_threads128(const struct kv_append_args a)
+{
+    pdl_wait();
+    pdl_launch();
+    const struct step *st = a.step;
+    int r = blockIdx.y, at = (blockIdx.x * 128 + threadIdx.x) * 4, j = at / 256;
+    if (r >= st->n_rows || at >= 1024) return;
+    i64 page = st->pages[(i64)st->seq[r] * st->page_stride + st->kv[r] / KV_PAGE];
+    i64 to = ((page * 4 + j) * KV_PAGE + st->kv[r] % KV_PAGE) * 256 + at % 256;
+    i64 from = (i64)r * 1024 + at;
+    if (blockIdx.z == 0) put_f16(a.pages_k, to, a.k + from);
+    else put_f16(a.pages_v, to, a.v + from);
+}
