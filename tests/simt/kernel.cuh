@@ -149,15 +149,11 @@ SIMT_CALL u32 __brev(u32 x)
     for (int i = 0; i < 32; i++) y |= (x >> i & 1) << (31 - i);
     return y;
 }
-/* A selector's bit 3 asks for the byte's sign all over. */
 SIMT_CALL u32 __byte_perm(u32 a, u32 b, u32 s)
 {
     u64 both = (u64)b << 32 | a;
     u32 out = 0;
-    for (int i = 0; i < 4; i++) {
-        u32 select = s >> 4 * i & 15, byte = (u32)(both >> 8 * (select & 7)) & 255;
-        out |= (select & 8 ? (byte & 128 ? 255u : 0u) : byte) << 8 * i;
-    }
+    for (int i = 0; i < 4; i++) out |= ((u32)(both >> 8 * (s >> 4 * i & 7)) & 255) << 8 * i;
     return out;
 }
 

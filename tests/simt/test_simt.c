@@ -1,12 +1,12 @@
 /* Runs the kernels of kernels/ and holds what comes of each against what its comment says: right kernels pass in every order, each
- * fault is reported for what it is, matrix instructions give the plain product. A line a failure; exit 0 only if there is none. */
+ * fault is reported for what it is, matrix instructions give the plain product, functions the bits of a card. A line a failure; exit 0 only if there is none. */
 #include "simt.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 256, WORDS = 1024, MOST_TESTS = 128, ORDERS = 4 };
+enum { N = 256, WORDS = 1024, WORK = 10240, MOST_TESTS = 128, ORDERS = 4 };
 
 struct test_args {
     const f32 *x;
@@ -73,7 +73,7 @@ static int compile(struct file *f, int cc, const char *stem)
     fputs(unit, out);
     fclose(out);
     simt_flags(flags, sizeof flags, cc);
-    snprintf(command, sizeof command, "g++ %s -I '%s/tests/simt' -I '%s/tests/simt' -I '%s/tests/simt/kernels' -I '%s/runtime' -o '%s' '%s' 2>'%s.log'", flags, TEST_SOURCE_DIR,
+    snprintf(command, sizeof command, "g++ %s -I '%s/tests/simt' -I '%s/tests/simt' -I '%s/tests/simt/kernels' -I '%s/runtime' -o '%s' '%s' -lm 2>'%s.log'", flags, TEST_SOURCE_DIR,
              TEST_BUILD_DIR, TEST_SOURCE_DIR, TEST_SOURCE_DIR, f->object, path, stem);
     free(text);
     free(unit);
@@ -84,7 +84,7 @@ static int compile(struct file *f, int cc, const char *stem)
 
 struct data {
     f32 x[N], y[N];
-    u32 work[WORDS];
+    u32 work[WORK];
     i32 a[WORDS], b[WORDS];
 };
 
@@ -131,6 +131,26 @@ static void compare(char *why, size_t cap, const struct test *t, const struct da
     }
 }
 
+/* FNV-1a. */
+static u32 hash(const u32 *word, int n)
+{
+    u32 h = 0x811C9DC5;
+    for (int i = 0; i < 4 * n; i++) h = (h ^ (word[i / 4] >> 8 * (i % 4) & 255)) * 0x01000193;
+    return h;
+}
+
+/* Row after row of `work` against the names and hashes of functions.txt. */
+static void compare_functions(char *why, size_t cap, const u32 *work)
+{
+    char name[40];
+    u32 want;
+    FILE *f = fopen(TEST_SOURCE_DIR "/tests/simt/kernels/functions.txt", "r");
+    if (!f) abort();
+    for (int n = 0; fscanf(f, "%39s %x", name, &want) == 2 && !strcmp(why, "passes"); n++)
+        if (hash(work + N * n, N) != want) snprintf(why, cap, "%s: %08x, on a card %08x", name, hash(work + N * n, N), want);
+    fclose(f);
+}
+
 /* One run; "passes", or what is wrong. */
 static void run_once(char *why, size_t cap, const struct file *f, const struct test *t, unsigned long long seed)
 {
@@ -145,13 +165,14 @@ static void run_once(char *why, size_t cap, const struct file *f, const struct t
                              .args_bytes = sizeof args, .buffer = buffer, .n_buffers = 5, .seed = seed};
     snprintf(why, cap, "passes");
     if (simt_run(&call, &e)) snprintf(why, cap, "%s", e.text);
+    else if (!strcmp(t->expect, "functions")) compare_functions(why, cap, args.work);
     else compare(why, cap, t, &d, args.y);
 }
 
 static void check(const struct file *f, const struct test *t)
 {
     char why[1200] = "passes";
-    int right = !strncmp(t->expect, "product", 7) || !strcmp(t->expect, "passes");
+    int right = !strncmp(t->expect, "product", 7) || !strcmp(t->expect, "functions") || !strcmp(t->expect, "passes");
     for (unsigned seed = 0; seed < ORDERS && !strcmp(why, "passes"); seed++) run_once(why, sizeof why, f, t, seed);
     int ok = right ? !strcmp(why, "passes") : strstr(why, t->expect) != NULL;
     if (!ok) printf("FAIL %s: expected '%s', found '%s'\n", t->kernel, t->expect, why);
@@ -194,6 +215,7 @@ int main(void)
 {
     check_file("faults");
     check_file("matrix");
+    check_file("functions");
     check_lacks("d[0] = dp4a(d[1], d[2], d[3])", 60, 61);
     check_lacks("mma_f16_884(y, a, a)", 61, 70);
     check_lacks("mma_s8_8816(d, a[0], a[1], 0, 0)", 70, 75);

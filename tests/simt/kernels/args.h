@@ -4,7 +4,7 @@
 struct test_args {
     const f32 *x;          /* [256] x[i] = i */
     f32 *y;                /* [256] out: x[i] + 1, or what the test says */
-    u32 *work;             /* [1024] zeros */
+    u32 *work;             /* [10240] zeros */
     const i32 *a, *b;      /* [1024] each: small numbers for matrix.cu */
 };
 #endif

@@ -426,7 +426,7 @@ extern "C" __global__ void __launch_bounds__(64) copied_askew(const struct test_
 
 /* --- blocks of one launch -------------------------------------------------------------------------------------------------------- */
 
-/* test: 64 threads, 4 blocks, 0 bytes: writes work, byte 0 of 4096, which thread 0 of block */
+/* test: 64 threads, 4 blocks, 0 bytes: writes work, byte 0 of 40960, which thread 0 of block */
 extern "C" __global__ void __launch_bounds__(64) blocks_write(const struct test_args a)
 {
     pdl_wait();
