@@ -53,18 +53,44 @@ static void push_norm(struct build *b, unsigned out, const struct rows *y, const
     push(b, "rmsnorm", &args, sizeof args);
 }
 
+static void push_matrix(struct build *b, const struct q_weight *w, struct matmul_args *args, const struct rows *x, enum q_epi epi)
+{
+    args->n_rows = x->n;
+    args->w = w->data;
+    args->x = x->f32;
+    args->a = x->q8;
+    args->work = b->p->scratch->work;
+    shape_matmul(b->shape, sizeof b->shape, w->tensor, w->act, w->layout->name, epi);
+    push(b, b->form == Q_FEW ? "matvec" : "matmul", args, sizeof *args);
+}
+
 static void push_product(struct build *b, const struct q_tensor *t, const struct rows *x, float *y, int add)
 {
-    const struct q_weight *w = weights_find(b->p->weights, t);
-    struct matmul_args args = {.n_rows = x->n, .w = w->data, .x = x->f32, .a = x->q8, .y = y, .y_stride = t->n, .work = b->p->scratch->work};
-    shape_matmul(b->shape, sizeof b->shape, t, w->act, w->layout->name, add);
-    push(b, b->form == Q_FEW ? "matvec" : "matmul", &args, sizeof args);
+    struct matmul_args args = {.y = y, .y_stride = t->n};
+    push_matrix(b, weights_find(b->p->weights, t), &args, x, add ? Q_EPI_ADD : Q_EPI_NONE);
 }
 
 /* The product after this one reads the same rows and writes elsewhere, so members of the team may go on without meeting. */
 static void with_next(struct build *b)
 {
     if (!b->rc) b->list->launch[b->list->n - 1].with_next = 1;
+}
+
+/* Products of the same rows by n matrices: one launch where they are a joint. */
+static void push_products(struct build *b, const struct q_tensor *const *t, float *const *y, int n, const struct rows *x)
+{
+    const struct q_weight *whole = weights_joint(b->p->weights, t[0]);
+    struct matmul_args args = {0};
+    for (int i = 0; i < n && !whole; i++) {
+        push_product(b, t[i], x, y[i], 0);
+        if (i + 1 < n) with_next(b);
+    }
+    if (!whole) return;
+    for (int i = 0; i < MATMUL_PARTS; i++) {
+        args.part[i] = i < n ? y[i] : NULL;
+        args.first[i + 1] = args.first[i] + (i < n ? (i32)t[i]->n : 0);
+    }
+    push_matrix(b, whole, &args, x, Q_EPI_PARTS);
 }
 
 /* A block's last product, added to the residual stream; its fp32 input is quantised first if the weight wants that. */
@@ -83,11 +109,7 @@ static void push_qkv(struct build *b, const struct q_layer *l, const struct rows
     const struct q_parts *p = b->p;
     const struct q_scratch *s = p->scratch;
     const struct q_config *c = &p->model->config;
-    push_product(b, &l->wq, h, s->wide, 0);
-    with_next(b);
-    push_product(b, &l->wk, h, s->k, 0);
-    with_next(b);
-    push_product(b, &l->wv, h, s->v, 0);
+    push_products(b, (const struct q_tensor *[]){&l->wq, &l->wk, &l->wv}, (float *[]){s->wide, s->k, s->v}, 3, h);
     struct qk_rope_args args = {.step = p->step, .qg = s->wide, .q = s->mid, .k = s->k, .wq = weights_find(p->weights, &l->q_norm)->data,
                                 .wk = weights_find(p->weights, &l->k_norm)->data, .eps = c->rms_eps, .cs = s->cs};
     shape_qk_rope(b->shape, sizeof b->shape, c);
@@ -141,9 +163,7 @@ static void push_ffn(struct build *b, const struct q_layer *l, const struct rows
 {
     const struct q_scratch *s = b->p->scratch;
     push_norm(b, kset_out_ffn_norm(l, b->p->numerics), h, NULL, s->x, &l->ffn_norm, b->p->model->config.n_embd);
-    push_product(b, &l->ffn_gate, h, s->wide, 0);
-    with_next(b);
-    push_product(b, &l->ffn_up, h, s->mid, 0);
+    push_products(b, (const struct q_tensor *[]){&l->ffn_gate, &l->ffn_up}, (float *[]){s->wide, s->mid}, 2, h);
     struct swiglu_args args = {.n_rows = m->n, .gate = s->wide, .up = s->mid, .y = (float *)m->f32, .q = m->q8};
     shape_swiglu(b->shape, sizeof b->shape, b->p->model->config.n_ff, kset_out_swiglu(l, b->p->numerics));
     push(b, "swiglu", &args, sizeof args);
@@ -161,13 +181,7 @@ static void push_layer(struct build *b, const struct q_layer *l, int nth)
         push_attention(b, nth);
         push_residual(b, &l->wo, &m);
     } else {
-        push_product(b, &l->qkv, &h, s->wide, 0);
-        with_next(b);
-        push_product(b, &l->z, &h, s->z, 0);
-        with_next(b);
-        push_product(b, &l->alpha, &h, s->alpha, 0);
-        with_next(b);
-        push_product(b, &l->beta, &h, s->beta, 0);
+        push_products(b, (const struct q_tensor *[]){&l->qkv, &l->z, &l->alpha, &l->beta}, (float *[]){s->wide, s->z, s->alpha, s->beta}, 4, &h);
         push_delta(b, l, nth);
         if (kset_out_gated_norm(l, &b->p->model->config, b->p->numerics) & Q_OUT_Q8) push_product(b, &l->ssm_out, &m, s->x, 1);
         else push_residual(b, &l->ssm_out, &m);

@@ -1,4 +1,5 @@
 /* kset_problems: the list of (op, shape) problems that forward.c will ask for. Shapes are printed by kset_shapes.c. */
+#include "joint.h"
 #include "kset_shapes.h"
 #include "model_parts.h"
 #include <stdint.h>
@@ -81,33 +82,40 @@ static void add_layout(struct build *b, const struct q_tensor *w)
     add(b, "layout");
 }
 
-/* Calls `f` for every matrix; `adds` says whether its product is added to the residual stream. */
-static void each_matrix(struct build *b, void (*f)(struct build *b, const struct q_tensor *w, int adds))
+typedef void matrix_fn(struct build *b, const struct q_tensor *w, enum q_epi epi);
+
+static void each_of_joint(struct build *b, const struct q_layer *l, enum q_joint_kind kind, matrix_fn *f)
+{
+    struct q_joint j;
+    joint_make(&j, l, kind, b->card, b->numerics);
+    if (j.joined) f(b, &j.whole, Q_EPI_PARTS);
+    for (int i = 0; i < j.n && !j.joined; i++) f(b, j.part[i], Q_EPI_NONE);
+}
+
+/* Calls `f` for every matrix that is multiplied with: a joint counts as one. */
+static void each_matrix(struct build *b, matrix_fn *f)
 {
     for (int i = 0; i < b->m->config.n_layers; i++) {
         const struct q_layer *l = &b->m->layers[i];
-        const struct q_tensor *attn[] = { &l->wq, &l->wk, &l->wv }, *gdn[] = { &l->qkv, &l->z, &l->alpha, &l->beta };
-        int is_attn = l->kind == Q_LAYER_ATTN;
-        for (int j = 0; j < (is_attn ? 3 : 4); j++) f(b, is_attn ? attn[j] : gdn[j], 0);
-        f(b, is_attn ? &l->wo : &l->ssm_out, 1);
-        f(b, &l->ffn_gate, 0);
-        f(b, &l->ffn_up, 0);
-        f(b, &l->ffn_down, 1);
+        each_of_joint(b, l, Q_JOINT_INPUT, f);
+        f(b, l->kind == Q_LAYER_ATTN ? &l->wo : &l->ssm_out, Q_EPI_ADD);
+        each_of_joint(b, l, Q_JOINT_FFN, f);
+        f(b, &l->ffn_down, Q_EPI_ADD);
     }
-    f(b, &b->m->head, 0);
+    f(b, &b->m->head, Q_EPI_NONE);
 }
 
-static void layout_matrix(struct build *b, const struct q_tensor *w, int adds)
+static void layout_matrix(struct build *b, const struct q_tensor *w, enum q_epi epi)
 {
-    (void)adds;
+    (void)epi;
     add_layout(b, w);
 }
 
 /* --- ops --------------------------------------------------------------------------------------------------------------- */
 
-static void add_product(struct build *b, const struct q_tensor *w, int adds)
+static void add_product(struct build *b, const struct q_tensor *w, enum q_epi epi)
 {
-    shape_matmul(b->shape, sizeof b->shape, w, kset_act(w, b->numerics), layout_of(b, w), adds);
+    shape_matmul(b->shape, sizeof b->shape, w, kset_act(w, b->numerics), layout_of(b, w), epi);
     add(b, "matvec");
     add(b, "matmul");
 }
@@ -178,23 +186,28 @@ static void add_delta_net(struct build *b)
     if (b->numerics != Q_STRICT && b->numerics != Q_REFERENCE) add(b, "gdn_chunk");
 }
 
-/* A card has its weights brought: repacked from a file, or made there for a preset. */
-static void add_bring(struct build *b, const struct q_tensor *w)
+/* A card has its weights brought: repacked from a file, or made there for a preset. `whole`: where the tensor lies, itself or a joint. */
+static void add_bring(struct build *b, const struct q_tensor *w, const struct q_tensor *whole)
 {
-    if (!w->format) return;
-    const char *layout = w->n > 1 && w->format->type != Q_TYPE_F32 ? layout_of(b, w) : "rows";
-    if (!b->m->file) {
-        shape_synth(b->shape, sizeof b->shape, w, layout);
-        add(b, "synth");
-    } else if (strcmp(layout, "rows")) {
-        shape_repack(b->shape, sizeof b->shape, w, layout);
-        add(b, "repack");
-    }
+    const char *layout = whole->n > 1 && w->format->type != Q_TYPE_F32 ? layout_of(b, whole) : "rows";
+    int repacked = strcmp(layout, "rows") != 0;
+    if (b->m->file && !repacked) return;
+    if (b->m->file) shape_repack(b->shape, sizeof b->shape, whole, layout);
+    else shape_synth(b->shape, sizeof b->shape, repacked ? whole : w, layout);
+    add(b, b->m->file ? "repack" : "synth");
 }
 
 static int bring_part(void *user, const struct q_part *p, int layer, struct q_tensor *t)
 {
-    add_bring(user, t);
+    struct build *b = user;
+    const struct q_tensor *whole = t;
+    struct q_joint j[Q_JOINTS];
+    for (int kind = 0; layer >= 0 && kind < Q_JOINTS; kind++) {
+        joint_make(&j[kind], &b->m->layers[layer], kind, b->card, b->numerics);
+        for (int i = 0; i < j[kind].n && j[kind].joined; i++)
+            if (j[kind].part[i] == t) whole = &j[kind].whole;
+    }
+    if (t->format) add_bring(b, t, whole);
     return 0;
 }
 

@@ -58,10 +58,11 @@ void shape_embed(char *dst, size_t cap, const struct q_tensor *embd, const char 
 
 void shape_rmsnorm(char *dst, size_t cap, long n, unsigned out) { snprintf(dst, cap, "n=%ld,out=%s", n, out_name(out)); }
 
-void shape_matmul(char *dst, size_t cap, const struct q_tensor *w, enum q_act act, const char *layout, int add)
+void shape_matmul(char *dst, size_t cap, const struct q_tensor *w, enum q_act act, const char *layout, enum q_epi epi)
 {
+    static const char *const names[] = {[Q_EPI_NONE] = "none", [Q_EPI_ADD] = "add", [Q_EPI_PARTS] = "parts"};
     snprintf(dst, cap, "type=%s,act=%s,layout=%s,n=%ld,k=%ld,epi=%s", w->format->name, act == Q_ACT_Q8 ? "q8" : "f32", layout,
-             (long)w->n, (long)w->k, add ? "add" : "none");
+             (long)w->n, (long)w->k, names[epi]);
 }
 
 void shape_quantize(char *dst, size_t cap, long n) { snprintf(dst, cap, "n=%ld", n); }

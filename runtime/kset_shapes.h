@@ -33,8 +33,9 @@ void shape_repack(char *dst, size_t cap, const struct q_tensor *w, const char *l
 void shape_synth(char *dst, size_t cap, const struct q_tensor *w, const char *layout);
 void shape_embed(char *dst, size_t cap, const struct q_tensor *embd, const char *layout);          /* embd: [vocab][n_embd] */
 void shape_rmsnorm(char *dst, size_t cap, long n, unsigned out);
-/* matvec and matmul. add: the product is added to y (wo, ssm_out, ffn_down). */
-void shape_matmul(char *dst, size_t cap, const struct q_tensor *w, enum q_act act, const char *layout, int add);
+/* matvec and matmul. ADD: the product is added to y (wo, ssm_out, ffn_down). PARTS: w is a joint (joint.h). */
+enum q_epi { Q_EPI_NONE, Q_EPI_ADD, Q_EPI_PARTS };
+void shape_matmul(char *dst, size_t cap, const struct q_tensor *w, enum q_act act, const char *layout, enum q_epi epi);
 void shape_quantize(char *dst, size_t cap, long n);
 void shape_rope_table(char *dst, size_t cap, const struct q_config *c);
 void shape_qk_rope(char *dst, size_t cap, const struct q_config *c);

@@ -1,4 +1,5 @@
 #include "weights.h"
+#include "joint.h"
 #include "kernel.h"
 #include "kset_shapes.h"
 #include <stdint.h>
@@ -55,7 +56,7 @@ static int lay_out(struct q_weights *ws, struct q_err *e)
 {
     size_t at = 0;
     for (int i = 0; i < ws->n; i++) {
-        if (weights_twin(ws, &ws->w[i])) continue;
+        if (ws->w[i].whole >= 0 || weights_twin(ws, &ws->w[i])) continue;
         if (is_mapped(ws, &ws->w[i])) ws->mapped_bytes += ws->w[i].tensor->bytes;
         else ws->packed_bytes += bytes_of(&ws->w[i]);
     }
@@ -63,7 +64,8 @@ static int lay_out(struct q_weights *ws, struct q_err *e)
     for (int i = 0; i < ws->n; i++) {
         struct q_weight *w = &ws->w[i];
         const struct q_weight *twin = weights_twin(ws, w);
-        if (twin) w->data = twin->data;
+        if (w->whole >= 0) w->data = ws->w[w->whole].data;
+        else if (twin) w->data = twin->data;
         else if (is_mapped(ws, w)) w->data = w->tensor->data;
         else {
             w->data = ws->block + at;
@@ -73,9 +75,11 @@ static int lay_out(struct q_weights *ws, struct q_err *e)
     return Q_OK;
 }
 
+static int is_there(const struct q_weights *ws, const struct q_tensor *t) { return weights_find(ws, t) != NULL; }
+
 static int add(struct q_weights *ws, const struct q_weights_opts *o, const struct q_tensor *t, struct q_err *e)
 {
-    if (!t->format) return Q_OK;     /* a part that this layer lacks */
+    if (!t->format || is_there(ws, t)) return Q_OK;     /* a part that this layer lacks, or of a joint */
     if (ws->n == ws->cap) {
         int cap = ws->cap ? ws->cap * 2 : 64;
         struct q_weight *w = realloc(ws->w, (size_t)cap * sizeof *w);
@@ -87,10 +91,32 @@ static int add(struct q_weights *ws, const struct q_weights_opts *o, const struc
     int matrix = t->n > 1 && t->format->type != Q_TYPE_F32;
     const char *name = matrix && o->numerics != Q_REFERENCE ? kset_layout(o->kernels, t->format->name, (long)t->n, (long)t->k) : "rows";
     struct q_weight *w = &ws->w[ws->n];
-    *w = (struct q_weight){.tensor = t, .layout = q_layout_find(name), .act = kset_act(t, o->numerics)};
+    *w = (struct q_weight){.tensor = t, .layout = q_layout_find(name), .act = kset_act(t, o->numerics), .whole = -1};
     if (!w->layout) return q_fail(e, Q_EINTERNAL, "%s: the kernel set asks for a weight layout '%s' unknown to this version", t->name, name);
     ws->n++;
     return Q_OK;
+}
+
+/* The joint first, then its parts with their places in it. */
+static int add_joint(struct q_weights *ws, const struct q_weights_opts *o, const struct q_layer *l, int kind, struct q_tensor *whole, struct q_err *e)
+{
+    struct q_joint j;
+    joint_make(&j, l, kind, &ws->device->card, o->numerics);
+    if (!j.joined) return Q_OK;
+    *whole = j.whole;
+    int at = ws->n, rc = add(ws, o, whole, e);
+    int64_t row = 0;
+    for (int i = 0; i < j.n && !rc; i++) {
+        rc = add(ws, o, j.part[i], e);
+        if (rc) break;
+        struct q_weight *w = &ws->w[ws->n - 1];
+        w->whole = at;
+        w->row0 = row;
+        w->layout = ws->w[at].layout;
+        row += j.part[i]->n;
+    }
+    if (!rc) ws->w[at].parts = j.n;
+    return rc;
 }
 
 static int add_layer(struct q_weights *ws, const struct q_weights_opts *o, const struct q_layer *l, struct q_err *e)
@@ -109,9 +135,14 @@ static int add_all(struct q_weights *ws, const struct q_weights_opts *o, struct 
 {
     const struct q_model *m = o->model;
     const struct q_tensor *ends[] = {&m->embd, &m->head, &m->out_norm};
-    int rc = Q_OK;
+    int rc = Q_OK, layers = m->config.n_layers;
+    ws->joints = calloc((size_t)(layers * Q_JOINTS) + 1, sizeof *ws->joints);
+    if (!ws->joints) return q_fail(e, Q_EMEM, "no memory for a table of %d layers", layers);
     for (int i = 0; i < 3 && !rc; i++) rc = add(ws, o, ends[i], e);
-    for (int i = 0; i < m->config.n_layers && !rc; i++) rc = add_layer(ws, o, &m->layers[i], e);
+    for (int i = 0; i < layers && !rc; i++) {
+        for (int kind = 0; kind < Q_JOINTS && !rc; kind++) rc = add_joint(ws, o, &m->layers[i], kind, &ws->joints[i * Q_JOINTS + kind], e);
+        if (!rc) rc = add_layer(ws, o, &m->layers[i], e);
+    }
     return rc;
 }
 
@@ -149,6 +180,7 @@ void weights_close(struct q_weights *ws)
 {
     if (ws->block) ws->device->ops->release(ws->device, ws->block);
     free(ws->w);
+    free(ws->joints);
     memset(ws, 0, sizeof *ws);
 }
 
@@ -157,4 +189,10 @@ const struct q_weight *weights_find(const struct q_weights *ws, const struct q_t
     for (int i = 0; i < ws->n; i++)
         if (ws->w[i].tensor == t) return &ws->w[i];
     return NULL;
+}
+
+const struct q_weight *weights_joint(const struct q_weights *ws, const struct q_tensor *t)
+{
+    const struct q_weight *w = weights_find(ws, t);
+    return w && w->whole >= 0 ? &ws->w[w->whole] : NULL;
 }

@@ -17,7 +17,10 @@ enum { WEIGHTS_STAGE = 64 << 20 };    /* device bytes that file rows pass throug
 struct q_weight {
     const struct q_tensor *tensor;    /* borrowed */
     const struct q_layout *layout;
-    const void *data;                 /* device memory, or the mapped file */
+    const void *data;                 /* device memory, or the mapped file; of a part of a joint, the joint's */
+    int whole;                        /* index of the joint that it is a part of; -1: it is none */
+    int64_t row0;                     /* its first row there */
+    int parts;                        /* a joint: how many; they follow it in the table */
     enum q_act act;                   /* activations it is multiplied with */
 };
 
@@ -25,6 +28,7 @@ struct q_weights {
     struct q_device *device;
     struct q_weight *w;               /* owned: [n] */
     int n, cap;
+    struct q_tensor *joints;          /* owned: the tensors of joints */
     size_t mapped_bytes, packed_bytes;
     char *block;                      /* device memory of packed_bytes, all weights that are not mapped */
 };
@@ -38,6 +42,8 @@ struct q_weights_opts {
 };
 
 int weights_open(struct q_weights *ws, struct q_device *d, const struct q_weights_opts *o, struct q_err *e);
+/* The joint that a tensor is a part of; NULL: it is multiplied alone. */
+const struct q_weight *weights_joint(const struct q_weights *ws, const struct q_tensor *t);
 /* The weight whose data this one shares (a tied head), among those before it; NULL for the first of its data. */
 const struct q_weight *weights_twin(const struct q_weights *ws, const struct q_weight *w);
 /* For weights_open: fills the places of all weights on a device with memory of its own. */

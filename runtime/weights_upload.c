@@ -55,6 +55,12 @@ static int launch(struct upload *u, const char *op, const char *shape, const voi
     return rc;
 }
 
+/* The matrix that a weight's rows are rows of. */
+static const struct q_tensor *whole_of(const struct upload *u, const struct q_weight *w)
+{
+    return w->whole >= 0 ? u->ws->w[w->whole].tensor : w->tensor;
+}
+
 /* --- of a file --------------------------------------------------------------------------------------------------------- */
 
 static int send_rows(struct upload *u, const struct q_weight *w, int64_t row0, int64_t rows, size_t row_bytes, struct q_err *e)
@@ -63,10 +69,10 @@ static int send_rows(struct upload *u, const struct q_weight *w, int64_t row0, i
     const char *src = (const char *)t->data + (size_t)row0 * row_bytes;
     char shape[Q_SHAPE_TEXT], *dst = (char *)(uintptr_t)w->data;
     size_t bytes = (size_t)rows * row_bytes;
-    if (!w->layout->pack) return u->d->ops->write(u->d, dst + (size_t)row0 * row_bytes, src, bytes, e);
+    if (!w->layout->pack) return u->d->ops->write(u->d, dst + (size_t)(w->row0 + row0) * row_bytes, src, bytes, e);
     int rc = u->d->ops->write(u->d, u->stage, src, bytes, e);
-    struct repack_args args = {.src = u->stage, .dst = dst, .row0 = row0, .n_rows = rows};
-    shape_repack(shape, sizeof shape, t, w->layout->name);
+    struct repack_args args = {.src = u->stage, .dst = dst, .row0 = w->row0 + row0, .n_rows = rows};
+    shape_repack(shape, sizeof shape, whole_of(u, w), w->layout->name);
     return rc ? rc : launch(u, "repack", shape, &args, sizeof args, e);
 }
 
@@ -94,8 +100,11 @@ static int make(struct upload *u, const struct q_weight *w, struct q_err *e)
     char shape[Q_SHAPE_TEXT];
     struct q_recipe r;
     model_synth_recipe(w->tensor, &r);
-    struct synth_args args = {.dst = (void *)(uintptr_t)w->data, .seed = r.seed, .std = r.std, .from = r.from, .to = r.to};
-    shape_synth(shape, sizeof shape, w->tensor, w->layout->name);
+    char *dst = (char *)(uintptr_t)w->data;
+    const struct q_tensor *shaped = w->layout->pack ? whole_of(u, w) : w->tensor;
+    if (!w->layout->pack) dst += w->row0 * q_row_bytes(w->tensor->format, w->tensor->k);
+    struct synth_args args = {.dst = dst, .row0 = w->layout->pack ? w->row0 : 0, .n_rows = w->tensor->n, .seed = r.seed, .std = r.std, .from = r.from, .to = r.to};
+    shape_synth(shape, sizeof shape, shaped, w->layout->name);
     int rc = launch(u, "synth", shape, &args, sizeof args, e);
     if (!rc) tell(u, w->tensor->bytes);
     return rc;
@@ -113,7 +122,7 @@ static int upload_all(struct upload *u, const struct q_weight **order, struct q_
 {
     int n = 0, rc = Q_OK;
     for (int i = 0; i < u->ws->n; i++) {
-        if (weights_twin(u->ws, &u->ws->w[i])) continue;
+        if (u->ws->w[i].parts || weights_twin(u->ws, &u->ws->w[i])) continue;
         order[n++] = &u->ws->w[i];
         u->total += u->ws->w[i].tensor->bytes;
     }

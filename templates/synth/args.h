@@ -4,6 +4,7 @@
 #define SYNTH_ARGS_H
 struct synth_args {
     void *dst;             /* [n][k] in `layout` */
+    i64 row0, n_rows;      /* planes: the tensor is rows [row0, row0 + n_rows) of it; other layouts: 0, n */
     u64 seed;              /* of the tensor's name */
     f32 std;               /* matrix: deviation of the values */
     f64 from, to;          /* vector */

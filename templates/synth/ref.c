@@ -16,7 +16,9 @@ static int synth_make(struct ref_case *c, void *args, const struct q_shape *s, c
     i64 n = shape_int(s, "n", 0), k = shape_int(s, "k", 0);
     if (!f || !l || !l->fits(f, n, k)) return -1;
     void *dst = ref_buf(c, "dst", REF_OUT, REF_BYTES, (size_t)l->bytes(f, n, k), 0);
-    *(struct synth_args *)args = (struct synth_args){ dst, ref_next(&seed), 1.0f / sqrtf((f32)k), -16, -1 };
+    i64 row0 = l->pack && n > 2 ? n / 3 : 0, rows = l->pack && n > 2 ? n / 2 : n;     /* with rows that stay as they are on both sides */
+    *(struct synth_args *)args = (struct synth_args){ .dst = dst, .row0 = row0, .n_rows = rows, .seed = ref_next(&seed),
+                                                      .std = 1.0f / sqrtf((f32)k), .from = -16, .to = -1 };
     return 0;
 }
 
@@ -59,13 +61,13 @@ static void synth_run(const void *args, const struct q_shape *s)
     i64 n = shape_int(s, "n", 0), k = shape_int(s, "k", 0), bytes = l->bytes(f, n, k);
     unsigned char *file = calloc((size_t)bytes, 1);
     if (!file) abort();
-    if (f->type == Q_TYPE_Q8_0) make_q8(a, file, n * k);
+    if (f->type == Q_TYPE_Q8_0) make_q8(a, file + a->row0 * q_row_bytes(f, k), a->n_rows * k);
     for (i64 i = 0; i < n * k && f->type != Q_TYPE_Q8_0; i++) {
         f32 x = (f32)byte_at(a, i) * ref_half_to_f32(scale_of(a, i / 32));
         if (shape_is(s, "kind", "vector")) x = (f32)(a->from + (a->to - a->from) * unit(number(a->seed, (unsigned long long)i)));
         f->quantise(file + i * f->bytes, &x, 1);
     }
-    if (l->pack) l->pack(f, a->dst, file, n, k, 0, n);
+    if (l->pack) l->pack(f, a->dst, file, n, k, a->row0, a->row0 + a->n_rows);
     else memcpy(a->dst, file, (size_t)bytes);
     free(file);
 }
