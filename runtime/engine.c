@@ -25,6 +25,7 @@ struct q_engine {
     struct q_step_table table;
     struct q_forward forward;
     struct q_memory memory;
+    size_t planned, free_before;     /* bytes: the plan's sum; what was free when it was made */
     char numerics_id[64];
 
     struct q_trace *trace;           /* owned; NULL: steps are not traced */
@@ -130,6 +131,8 @@ static int check_plan(struct q_engine *en, struct q_err *e)
 {
     struct q_plan p = plan(en, en->o.ctx);
     size_t available = en->device->ops->available(en->device);
+    en->planned = p.total;
+    en->free_before = available;
     char text[320], kernels[64] = "";
     if (p.lines[Q_PLAN_KERNELS].bytes) snprintf(kernels, sizeof kernels, ", kernels, graphs and staging %.1f MiB", mib(p.lines[Q_PLAN_KERNELS].bytes));
     snprintf(text, sizeof text, "weights %.1f MiB, KV %.1f MiB (%d x %d tokens, %s/%s), states %.1f MiB (%d slot%s), scratch %.1f MiB%s",
@@ -250,6 +253,13 @@ int q_engine_ctx(const struct q_engine *en) { return en->o.ctx; }
 int q_engine_max_rows(const struct q_engine *en) { return en->o.max_rows; }
 int q_engine_max_out(const struct q_engine *en) { return en->o.max_out; }
 int q_engine_threads(const struct q_engine *en) { return en->device->parts; }
+void q_engine_memory(const struct q_engine *en, size_t *planned, size_t *taken)
+{
+    size_t now = en->device->ops->available(en->device);
+    *planned = en->planned;
+    *taken = en->device->host_memory || now > en->free_before ? 0 : en->free_before - now;
+}
+
 int q_engine_roofs(struct q_engine *en, struct q_roofs *r, struct q_err *e) { return roof_measure(en->device, en->kernels, r, e); }
 const char *q_engine_about(const struct q_engine *en) { return en->device->about; }
 const struct q_card *q_engine_card(const struct q_engine *en) { return &en->device->card; }

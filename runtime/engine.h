@@ -52,6 +52,9 @@ int q_engine_ctx(const struct q_engine *en);
 int q_engine_max_rows(const struct q_engine *en);
 int q_engine_max_out(const struct q_engine *en);
 int q_engine_threads(const struct q_engine *en);
+/* Bytes that the plan said and that are taken of the device's memory now; taken 0 where the device does not tell (a CPU's pages come as they
+ * are touched). What other programs take meanwhile counts as taken. */
+void q_engine_memory(const struct q_engine *en, size_t *planned, size_t *taken);
 /* Measures the ceilings of the device (roof.h). */
 struct q_roofs;
 int q_engine_roofs(struct q_engine *en, struct q_roofs *r, struct q_err *e);
