@@ -13,7 +13,7 @@ enum { MOST_JOBS = 16, MOST_CANONICAL = 4096, MOST_CARDS = 16 };
 
 struct options {
     const char *op, *shape, *params, *dir, *cache, *trials, *card[MOST_CARDS + 1];
-    int cards;
+    int cards, per_shape;
     int sample, jobs, seconds, san, verbose;
     unsigned long long seed;
 };
@@ -205,14 +205,15 @@ static void check_default(struct run *r, const struct trial *t, const char *nume
     gen_kernel_free(&k);
 }
 
-/* A shape on two of the cards, in turn, so that all of an op's shapes meet all; its default on every one. */
+/* A shape on some of the cards, in turn, so that an op's shapes meet all; its default on every one. */
 static void check_on_cards(struct run *r, const struct trial *t, int turn, const struct op_ref *ref)
 {
     int n = r->o.cards;
+    int step = (n + r->o.per_shape - 1) / r->o.per_shape;
     for (int i = 0; i < n; i++) {
         int apart = (i - turn % n + n) % n;
         snprintf(r->card, sizeof r->card, "%s", r->o.card[i]);
-        if (apart == 0 || apart == (n + 1) / 2) check_trial(r, t, ref);
+        if (apart % step == 0) check_trial(r, t, ref);
         else check_default(r, t, "pinned");
         check_default(r, t, "strict");
     }
@@ -266,6 +267,7 @@ static int parse(struct options *o, int argc, char **argv)
         else if (!strcmp(a, "--shape")) o->shape = v, i++;
         else if (!strcmp(a, "--params")) o->params = v, i++;
         else if (!strcmp(a, "--card") && o->cards < MOST_CARDS) o->card[o->cards++] = v, i++;
+        else if (!strcmp(a, "--per-shape")) o->per_shape = atoi(v), i++;
         else if (!strcmp(a, "--dir")) o->dir = v, i++;
         else if (!strcmp(a, "--cache")) o->cache = v, i++;
         else if (!strcmp(a, "--trials")) o->trials = v, i++;
@@ -275,7 +277,7 @@ static int parse(struct options *o, int argc, char **argv)
         else if (!strcmp(a, "--seed")) o->seed = strtoull(v, NULL, 10), i++;
         else return -1;
     }
-    return o->jobs < 1 || o->jobs > MOST_JOBS || (o->shape && !o->op) ? -1 : 0;
+    return o->jobs < 1 || o->per_shape < 1 || o->jobs > MOST_JOBS || (o->shape && !o->op) ? -1 : 0;
 }
 
 /* `list` is ops with commas between, NULL for all. Ops that share a ref have to give the same bits, so they are named together. */
@@ -317,13 +319,13 @@ static int describe_machine(struct run *r, struct q_err *e)
 
 int main(int argc, char **argv)
 {
-    static struct run r = {.o = {.cache = TEST_BUILD_DIR "/op_cache", .trials = TEST_SOURCE_DIR "/tests/ops", .sample = 8, .jobs = 2, .seconds = 300, .seed = 1}};
+    static struct run r = {.o = {.cache = TEST_BUILD_DIR "/op_cache", .trials = TEST_SOURCE_DIR "/tests/ops", .per_shape = 2, .sample = 8, .jobs = 2, .seconds = 300, .seed = 1}};
     struct q_err e = {0};
 #ifdef __SANITIZE_ADDRESS__
     r.o.san = 1;
 #endif
     if (parse(&r.o, argc, argv)) {
-        fputs("usage: op_check [--card cuda:sm_CC]... [--op OP[,OP] [--shape S] [--params P]] [--sample N] [--seed N] [--jobs N] [--seconds N] [--san] [--dir TREE] [--trials DIR] [-v]\n", stderr);
+        fputs("usage: op_check [--card cuda:sm_CC]... [--per-shape CARDS] [--op OP[,OP] [--shape S] [--params P]] [--sample N] [--seed N] [--jobs N] [--seconds N] [--san] [--dir TREE] [--trials DIR] [-v]\n", stderr);
         return 2;
     }
     mkdir(r.o.cache, 0755);

@@ -65,10 +65,22 @@ void simt_syncthreads(int line)
 
 /* --- threads --------------------------------------------------------------------------------------------------------------- */
 
+/* The next lane of the warp that can run, in the order of the seed; NULL if there is none. */
+static struct thread *next_lane(const struct thread *t)
+{
+    struct thread *w = &m.thread[t->id / WARP * WARP];
+    int lanes = lanes_of(t->id / WARP), step = m.seed & 1 ? lanes - 1 : 1;
+    for (int l = (lane_of(t) + step) % lanes; l != lane_of(t); l = (l + step) % lanes)
+        if (w[l].wait == RUNS) return &w[l];
+    return NULL;
+}
+
+/* To the next lane straight away, to the host only for another warp. */
 void thread_yield(void)
 {
-    struct thread *t = m.now;
-    fiber_switch(&t->fiber, &m.host);
+    struct thread *t = m.now, *next = m.failed ? NULL : next_lane(t);
+    if (next) m.now = next;
+    fiber_switch(&t->fiber, next ? &next->fiber : &m.host);
 }
 
 static void thread_main(void)
@@ -77,6 +89,7 @@ static void thread_main(void)
     m.entry(m.call->args);
     if (!t->has_waited) thread_fail(NULL, "a thread ends without pdl_wait()");
     t->wait = ENDED;
+    m.ended[t->id / WARP]++;
     m.live--;
     block_settle();
     warp_settle(t->id / WARP);
@@ -134,7 +147,7 @@ static void report_stall(void)
 
 /* --- blocks ---------------------------------------------------------------------------------------------------------------- */
 
-/* i-th of n in the order of the seed: ascending, descending, or i -> i * odd + start over the next power of two. */
+/* i-th of n in the order of the seed: ascending, descending, or from some other on. */
 static long in_order(long i, long n, unsigned long long seed)
 {
     if (seed < 2) return seed ? n - 1 - i : i;

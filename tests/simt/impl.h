@@ -70,6 +70,7 @@ struct machine {
     struct thread *now;              /* NULL: the host */
     struct clocks clocks[MOST_THREADS / WARP];
     int threads, live, at_barrier;
+    int waiting[MOST_THREADS / WARP], ended[MOST_THREADS / WARP];   /* lanes of each warp at a warp operation, and at their end */
     const struct simt_call *call;
     const struct q_phase *phase;
     char kernel[176];                /* name of the phase's kernel */

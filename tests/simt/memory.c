@@ -156,14 +156,21 @@ void memory_begin_block(void)
 
 static struct region *find(const unsigned char *p)
 {
-    static int last;
+    static int last, before;
     int lo = 0, hi = mem.n;
     if (last < mem.n && p >= mem.region[last].lo && p < mem.region[last].hi) return &mem.region[last];
+    if (before < mem.n && p >= mem.region[before].lo && p < mem.region[before].hi) {
+        int swap = last;
+        last = before;
+        before = swap;
+        return &mem.region[last];
+    }
     while (hi - lo > 1) {
         int mid = (lo + hi) / 2;
         if (mem.region[mid].lo <= p) lo = mid;
         else hi = mid;
     }
+    before = last;
     last = lo;
     return p >= mem.region[lo].lo && p < mem.region[lo].hi ? &mem.region[lo] : NULL;
 }

@@ -22,8 +22,12 @@ char *simt_unit(const char *name, const char *source, const struct q_phases *lau
 /* -O1 keeps the accesses where the text has them. Symbols stay, so that a report can name shared variables. */
 void simt_flags(char *out, size_t cap, int cc)
 {
+    const char *fma = "";
+#if defined __x86_64__
+    if (__builtin_cpu_supports("fma")) fma = "-mfma";      /* else libm's, with the same bits */
+#endif
     snprintf(out, cap,
              "-x c++ -std=gnu++17 -O1 -g1 -fPIC -shared -ffp-contract=off -fno-math-errno -fno-exceptions -fno-rtti -fno-threadsafe-statics -fno-strict-aliasing "
              "-fsanitize=thread,alignment,bounds --param tsan-instrument-func-entry-exit=0 -nostdlib -Wall -Werror -Wno-unknown-pragmas "
-             "-Wno-unused-function -Wno-unused-variable -Wno-unused-but-set-variable -Wno-sign-compare -D__CUDA_ARCH__=%d0", cc);
+             "-Wno-unused-function -Wno-unused-variable -Wno-unused-but-set-variable -Wno-sign-compare -D__CUDA_ARCH__=%d0 %s", cc, fma);
 }

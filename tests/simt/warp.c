@@ -19,7 +19,11 @@ const char *warp_op_name(const struct thread *t)
 
 void warp_reset(void)
 {
-    for (int w = 0; w * WARP < m.threads; w++) m.clocks[w].equal = 1, m.clocks[w].n = 1;
+    for (int w = 0; w * WARP < m.threads; w++) {
+        m.clocks[w].equal = 1;
+        m.clocks[w].n = 1;
+        m.waiting[w] = m.ended[w] = 0;
+    }
 }
 
 /* Lanes that no longer run take part in the join as those that do: what they did is done. */
@@ -82,6 +86,7 @@ static void compute(struct thread *warp, const struct thread *t)
 /* Whether every lane that t's mask names has come; those that have ended are not waited for, except by matrix instructions. */
 static int is_complete(const struct thread *warp, const struct thread *t, int lanes)
 {
+    if (m.waiting[t->id / WARP] + m.ended[t->id / WARP] < __builtin_popcount(t->mask)) return 0;
     for (int l = 0; l < WARP; l++) {
         const struct thread *o = &warp[l];
         if (!(t->mask >> l & 1)) continue;
@@ -97,7 +102,10 @@ static void finish(struct thread *warp, struct thread *t, int lanes)
     u32 mask = t->mask, all = lanes == WARP ? ~0u : (1u << lanes) - 1;
     compute(warp, t);
     for (int l = 0; l < lanes; l++)
-        if (mask >> l & 1 && warp[l].wait == AT_WARP) warp[l].wait = RUNS;
+        if (mask >> l & 1 && warp[l].wait == AT_WARP) {
+            warp[l].wait = RUNS;
+            m.waiting[warp[0].id / WARP]--;
+        }
     for (int l = 0; l < lanes; l++)
         if (warp[l].wait == ENDED) mask |= 1u << l;
     clocks_join(&m.clocks[warp[0].id / WARP], mask, all);
@@ -120,6 +128,7 @@ static void meet(struct thread *t, enum warp_op op, u32 mask, int line, const vo
     t->pc = pc;
     if (!(mask >> lane_of(t) & 1)) thread_fail(pc, "%s with mask %08x, which does not name lane %d", warp_op_name(t), mask, lane_of(t));
     t->wait = AT_WARP;
+    m.waiting[t->id / WARP]++;
     if (is_complete(w, t, lanes_of(t->id / WARP))) finish(w, t, lanes_of(t->id / WARP));
     else thread_yield();
 }
