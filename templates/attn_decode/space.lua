@@ -4,12 +4,12 @@ local function registers(p) return lib.width(p.isa) == 16 and 32 or 16 end
 
 -- CUDA. `tree`: the canonical order, any shape. `split`: `lanes` lanes a token with whole 16-byte vectors, `unroll` of them in flight twice;
 -- heads of a KV head that would need too many registers are shared out over several blocks.
-local function group(p) return p.heads // p.kv_heads end
+local function group_of(p) return p.heads // p.kv_heads end
 
 -- Heads of a block: the most that divide the group and take at most 64 values of o a lane.
 local function share(p)
-  local most = group(p)
-  while most > 1 and (group(p) % most > 0 or most * p.head_dim > 64 * p.lanes) do most = most - 1 end
+  local most = group_of(p)
+  while most > 1 and (group_of(p) % most > 0 or most * p.head_dim > 64 * p.lanes) do most = most - 1 end
   return most
 end
 
@@ -23,7 +23,7 @@ local cuda = {
   params = { { "path", { "split", "tree" } }, { "warps", { 2, 4, 8 } }, { "chunk", { 64, 128, 256, 512 } }, { "lanes", { 8, 16, 32 } },
              { "unroll", { 2, 4, 8 } } },
   require = {
-    { "heads are a multiple of kv_heads, at most 16 to one", function(p) return p.heads % p.kv_heads == 0 and group(p) <= 16 end },
+    { "heads are a multiple of kv_heads, at most 16 to one", function(p) return p.heads % p.kv_heads == 0 and group_of(p) <= 16 end },
     { "the head is at most 1024 wide", function(p) return p.head_dim <= 1024 end },
     { "tree has one form: chunks of 256, a warp a token, four at a time", function(p)
       return is_split(p) or p.chunk == 256 and p.lanes == 32 and p.unroll == 4 end },
@@ -33,7 +33,7 @@ local cuda = {
     { "what is in flight stays in registers", function(p) return not is_split(p) or p.unroll * p.head_dim <= 64 * p.lanes end },
     { "the warps' results fit the static shared memory", function(p) return not is_split(p) or static_bytes(p) <= 48 * 1024 end },
   },
-  default = function(p, card, numerics)
+  default = function(p, _, numerics)
     for _, lanes in ipairs { 32, 16, 8 } do
       if numerics ~= "strict" and p.path ~= "tree" and vectors_fit(p, lanes) then
         return { path = "split", warps = 4, chunk = 128, lanes = lanes, unroll = 4 }
@@ -43,7 +43,7 @@ local cuda = {
   end,
   numerics = function(p) return is_split(p) and "split" or "canonical" end,
   launch = function(p)
-    local blocks = is_split(p) and p.kv_heads * group(p) // share(p) or p.kv_heads
+    local blocks = is_split(p) and p.kv_heads * group_of(p) // share(p) or p.kv_heads
     return { { threads = 32 * p.warps, grid = { { blocks }, { 1, rows = 1 }, { 1, ctx = p.chunk } } },
              { threads = 64, grid = { { p.heads * lib.ceil_div(p.head_dim, 64) }, { 1, rows = 1 } } } }
   end,
