@@ -253,6 +253,12 @@ static inline void mma_s8_16832(i32 d[4], const u32 a[4], const u32 b[2], i32 c)
     asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
         : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(c));
 }
+/* d += a b: m16n8k32, int8 in int32. */
+static inline void mma_s8_16832_add(i32 d[4], const u32 a[4], const u32 b[2])
+{
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
 /* d += a b, halves with fp32 sums: m16n8k16. */
 static inline void mma_f16_16816(f32 d[4], const u32 a[4], const u32 b[2])
 {

@@ -337,6 +337,12 @@ SIMT_CALL void mma_s8_16832(i32 d[4], const u32 a[4], const u32 b[2], i32 c, int
     u32 in[7] = {a[0], a[1], a[2], a[3], b[0], b[1], (u32)c};
     simt_mma(1, in, 7, (u32 *)d, 4, line);
 }
+SIMT_CALL void mma_s8_16832_add(i32 d[4], const u32 a[4], const u32 b[2], int line = __builtin_LINE())
+{
+    i32 dot[4];
+    mma_s8_16832(dot, a, b, 0, line);
+    for (int i = 0; i < 4; i++) d[i] += dot[i];
+}
 SIMT_CALL void mma_f16_16816(f32 d[4], const u32 a[4], const u32 b[2], int line = __builtin_LINE())
 {
     u32 in[10] = {a[0], a[1], a[2], a[3], b[0], b[1]};

@@ -221,6 +221,7 @@ int main(void)
     check_lacks("mma_s8_8816(d, a[0], a[1], 0, 0)", 70, 75);
     check_lacks("ldmatrix_x4(a, a)", 70, 75);
     check_lacks("mma_s8_16832(d, a, a, 0)", 75, 80);
+    check_lacks("mma_s8_16832_add(d, a, a)", 75, 80);
     check_lacks("cp_async16(a, y)", 75, 80);
     printf("%d passed, %d failed\n", passed, failures);
     return failures > 0;

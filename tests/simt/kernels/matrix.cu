@@ -29,6 +29,19 @@ extern "C" __global__ void __launch_bounds__(32) s8_16832(const struct test_args
     for (int i = 0; i < 4; i++) a.y[(group + (i < 2 ? 0 : 8)) * 8 + in_group * 2 + (i & 1)] = (f32)d[i];
 }
 
+/* test: 32 threads, 1 blocks, 0 bytes: product 16 8 32 */
+extern "C" __global__ void __launch_bounds__(32) s8_16832_add(const struct test_args a)
+{
+    pdl_wait();
+    int group = threadIdx.x / 4, in_group = threadIdx.x % 4, d[4] = {10, 200, 3000, 40000};
+    u32 m[4], n[2];
+    for (int i = 0; i < 4; i++) m[i] = bytes4(a.a + (group + (i % 2 ? 8 : 0)) * 32 + in_group * 4 + (i < 2 ? 0 : 16));
+    for (int i = 0; i < 2; i++) n[i] = bytes4(a.b + group * 32 + in_group * 4 + 16 * i);
+    mma_s8_16832_add(d, m, n);
+    d[0] -= 3, d[1] -= 193, d[2] -= 2993, d[3] -= 39993;
+    for (int i = 0; i < 4; i++) a.y[(group + (i < 2 ? 0 : 8)) * 8 + in_group * 2 + (i & 1)] = (f32)d[i];
+}
+
 /* test: 32 threads, 1 blocks, 0 bytes: product 16 8 8 */
 extern "C" __global__ void __launch_bounds__(32) f16_1688(const struct test_args a)
 {
