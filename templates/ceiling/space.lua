@@ -26,7 +26,8 @@ return {
                 { "per_sm", { 2, 4, 8 } } },
     require = {
       { "matrix instructions have a form, nothing else has", is_form_of },
-      { "a multiprocessor of any card holds 1024 threads, and all blocks must run at once", function(p) return p.threads * p.per_sm <= 1024 end },
+      { "a multiprocessor of any card holds 1024 threads, and all blocks must run at once",
+        function(p) return p.threads * p.per_sm <= 1024 end },
       lib.card_has("the card has the instruction", function(p) return FORM_NEEDS[p.form] or NEEDS[p.what] end),
     },
     default = function(p, card)
