@@ -1,5 +1,6 @@
 /* ceiling_dp4a_plain_threads256_per_sm4: the ceiling of a card for dp4a.
- *   warp w does the w-th of equal shares of the rounds: 8 independent chains of 32 steps, 32768 multiply-adds, every operand 1
+ *   warp w does the w-th of equal shares of the rounds. A round: 8 independent chains of 32 steps,
+ *     32768 multiply-adds, every operand 1
  *   out += the number of multiply-adds, counted by the chains themselves; chain i starts at i, so that no two are the same
  *   The sums are looked at every 1024 steps, so that that costs nothing and none overflows.
  *   1 is gridDim.z here, which no compiler knows
