@@ -47,7 +47,7 @@ void block_settle(void)
         first = first ? first : t;
     }
     for (int i = 0; i < m.threads; i++)
-        if (m.thread[i].wait == AT_BARRIER) m.thread[i].wait = RUNS;
+        if (m.thread[i].wait == AT_BARRIER) set_wait(&m.thread[i], RUNS);
     m.at_barrier = 0;
     m.epoch++;
 }
@@ -57,7 +57,7 @@ void simt_syncthreads(int line)
     struct thread *t = m.now;
     t->line = line;
     t->pc = __builtin_return_address(0);
-    t->wait = AT_BARRIER;
+    set_wait(t, AT_BARRIER);
     m.at_barrier++;
     block_settle();
     if (t->wait != RUNS || m.failed) thread_yield();
@@ -65,14 +65,15 @@ void simt_syncthreads(int line)
 
 /* --- threads --------------------------------------------------------------------------------------------------------------- */
 
-/* The next lane of the warp that can run, in the order of the seed; NULL if there is none. */
+/* The next lane of the warp that can run, upwards and round, for odd seeds downwards; NULL if there is none. */
 static struct thread *next_lane(const struct thread *t)
 {
+    u32 runs = m.lanes[t->id / WARP][RUNS], above = lane_of(t) < WARP - 1 ? runs >> (lane_of(t) + 1) << (lane_of(t) + 1) : 0;
+    u32 below = runs & ((1u << lane_of(t)) - 1);
     struct thread *w = &m.thread[t->id / WARP * WARP];
-    int lanes = lanes_of(t->id / WARP), step = m.seed & 1 ? lanes - 1 : 1;
-    for (int l = (lane_of(t) + step) % lanes; l != lane_of(t); l = (l + step) % lanes)
-        if (w[l].wait == RUNS) return &w[l];
-    return NULL;
+    if (!(above | below)) return NULL;
+    if (m.seed & 1) return &w[31 - __builtin_clz(below ? below : above)];
+    return &w[__builtin_ctz(above ? above : below)];
 }
 
 /* To the next lane straight away, to the host only for another warp. */
@@ -88,8 +89,7 @@ static void thread_main(void)
     struct thread *t = m.now;
     m.entry(m.call->args);
     if (!t->has_waited) thread_fail(NULL, "a thread ends without pdl_wait()");
-    t->wait = ENDED;
-    m.ended[t->id / WARP]++;
+    set_wait(t, ENDED);
     m.live--;
     block_settle();
     warp_settle(t->id / WARP);
@@ -116,10 +116,11 @@ static void thread_begin(int i)
     struct thread *t = &m.thread[i];
     t->wait = RUNS;
     t->id = i;
+    m.lanes[i / WARP][RUNS] |= 1u << i % WARP;
     t->has_waited = 0;
     t->fenced = 0;
     t->n_async = t->group = 0;
-    fiber_make(&t->fiber, t->stack, STACK_BYTES, thread_main);
+    fiber_make(&t->fiber, t->stack, STACK_BYTES - (size_t)(i % 61) * 64, thread_main);      /* frames in different sets of the cache */
 }
 
 /* Nobody can go on and somebody waits: with a block barrier complete once all live threads are there, it is one for a warp. */

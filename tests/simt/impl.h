@@ -29,7 +29,7 @@ void fiber_switch(struct fiber *from, struct fiber *to);
 
 /* --- threads ------------------------------------------------------------------------------------------------------------- */
 
-enum wait { RUNS, AT_BARRIER, AT_WARP, ENDED };
+enum wait { RUNS, AT_BARRIER, AT_WARP, ENDED, WAITS };
 enum warp_op { SYNCWARP, BALLOT, SHFL_IDX, SHFL_UP, SHFL_DOWN, SHFL_XOR, LDMATRIX, MMA };
 enum matrix_op { S8_8816, S8_16832, F16_1688, F16_16816, F16_884, LD_X2, LD_X4, LD_X2_TRANS, LD_X4_TRANS };
 
@@ -70,7 +70,7 @@ struct machine {
     struct thread *now;              /* NULL: the host */
     struct clocks clocks[MOST_THREADS / WARP];
     int threads, live, at_barrier;
-    int waiting[MOST_THREADS / WARP], ended[MOST_THREADS / WARP];   /* lanes of each warp at a warp operation, and at their end */
+    u32 lanes[MOST_THREADS / WARP][WAITS];   /* which lanes of a warp are in each state of `enum wait` */
     const struct simt_call *call;
     const struct q_phase *phase;
     char kernel[176];                /* name of the phase's kernel */
@@ -89,6 +89,14 @@ extern struct machine m;
 
 static inline int lane_of(const struct thread *t) { return t->id % WARP; }
 static inline int lanes_of(int warp) { return m.threads - warp * WARP < WARP ? m.threads - warp * WARP : WARP; }
+
+static inline void set_wait(struct thread *t, enum wait wait)
+{
+    u32 *lanes = m.lanes[t->id / WARP], me = 1u << lane_of(t);
+    lanes[t->wait] &= ~me;
+    lanes[wait] |= me;
+    t->wait = wait;
+}
 
 /* Gives the processor back until somebody sets `wait` to RUNS. */
 void thread_yield(void);

@@ -36,7 +36,7 @@ void simt_syncthreads(int line);
 void simt_pdl_wait();
 void simt_syncwarp(u32 mask, int line);
 u32 simt_ballot(u32 mask, int predicate, int line);
-u32 simt_shuffle(int op, u32 mask, u32 value, int arg, int width, int line);
+u64 simt_shuffle(int op, u32 mask, u64 value, int arg, int width, int line);
 void simt_mma(int op, const u32 *in, int n_in, u32 *out, int n_out, int line);
 void simt_ldmatrix(int op, const void *row, u32 *out, int n_out, int line);
 u32 simt_atomic(int op, u32 *p, u32 value, u32 compare);
@@ -209,10 +209,10 @@ SIMT_CALL int __all_sync(u32 mask, int p, int line = __builtin_LINE()) { return 
 template <class T> SIMT_CALL T simt_shuffle_any(int op, u32 mask, T x, int arg, int width, int line)
 {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8, "a shuffle moves 32 or 64 bits");
-    u32 word[sizeof(T) / 4];
-    __builtin_memcpy(word, &x, sizeof x);
-    for (unsigned i = 0; i < sizeof(T) / 4; i++) word[i] = simt_shuffle(op, mask, word[i], arg, width, line);
-    __builtin_memcpy(&x, word, sizeof x);
+    u64 bits = 0;
+    __builtin_memcpy(&bits, &x, sizeof x);
+    bits = simt_shuffle(op, mask, bits, arg, width, line);
+    __builtin_memcpy(&x, &bits, sizeof x);
     return x;
 }
 template <class T> SIMT_CALL T __shfl_sync(u32 mask, T x, int lane, int width = 32, int line = __builtin_LINE())
@@ -297,6 +297,7 @@ static inline f32 rcp_fast(f32 x) { return simt_flush(1.0f / simt_flush(x)); }
 static inline int4 load_stream16(const void *p) { return *(const int4 *)p; }
 static inline int2 load_stream8(const void *p) { return *(const int2 *)p; }
 static inline i32 load_stream4(const void *p) { return *(const i32 *)p; }
+static inline i32 load_early(const i32 *p) { return *p; }
 
 #if __CUDA_ARCH__ >= 800
 SIMT_CALL void cp_async16(void *shared, const void *global) { simt_cp_async(shared, global, 16, 1); }

@@ -5,7 +5,7 @@
 
 void simt_syncwarp(u32 mask, int line);
 u32 simt_ballot(u32 mask, int predicate, int line);
-u32 simt_shuffle(int op, u32 mask, u32 value, int arg, int width, int line);
+u64 simt_shuffle(int op, u32 mask, u64 value, int arg, int width, int line);
 void simt_mma(int op, const u32 *in, int n_in, u32 *out, int n_out, int line);
 void simt_ldmatrix(int op, const void *row, u32 *out, int n_out, int line);
 
@@ -22,7 +22,7 @@ void warp_reset(void)
     for (int w = 0; w * WARP < m.threads; w++) {
         m.clocks[w].equal = 1;
         m.clocks[w].n = 1;
-        m.waiting[w] = m.ended[w] = 0;
+        memset(m.lanes[w], 0, sizeof m.lanes[w]);
     }
 }
 
@@ -67,48 +67,43 @@ static int source_lane(const struct thread *t)
 
 static void compute(struct thread *warp, const struct thread *t)
 {
-    u32 votes = 0;
+    u32 here = t->mask & m.lanes[t->id / WARP][AT_WARP], votes = 0;
     if (t->op == LDMATRIX || t->op == MMA) return matrix_compute(warp);
-    for (int l = 0; l < WARP; l++)
-        if (t->mask >> l & 1 && warp[l].wait == AT_WARP && warp[l].in[0]) votes |= 1u << l;
-    u32 mask = t->mask;
-    for (int l = 0; l < WARP; l++) {
-        struct thread *o = &warp[l];
-        if (!(mask >> l & 1) || o->wait != AT_WARP) continue;
-        int from = o->op >= SHFL_IDX && o->op <= SHFL_XOR ? source_lane(o) : l;
-        int there = mask >> from & 1 && warp[from].wait == AT_WARP;
-        o->out[0] = o->op == BALLOT ? votes : there ? warp[from].in[0] : POISON;
+    for (u32 left = here; t->op == BALLOT && left; left &= left - 1)
+        if (warp[__builtin_ctz(left)].in[0]) votes |= 1u << __builtin_ctz(left);
+    for (u32 left = here; t->op != SYNCWARP && left; left &= left - 1) {
+        struct thread *o = &warp[__builtin_ctz(left)];
+        if (o->op == BALLOT) {
+            o->out[0] = votes;
+            continue;
+        }
+        int from = source_lane(o);
+        for (int i = 0; i < 2; i++) o->out[i] = here >> from & 1 ? warp[from].in[i] : POISON;
     }
 }
 
 /* --- meeting -------------------------------------------------------------------------------------------------------------- */
 
 /* Whether every lane that t's mask names has come; those that have ended are not waited for, except by matrix instructions. */
-static int is_complete(const struct thread *warp, const struct thread *t, int lanes)
+static int is_complete(const struct thread *warp, const struct thread *t)
 {
-    if (m.waiting[t->id / WARP] + m.ended[t->id / WARP] < __builtin_popcount(t->mask)) return 0;
-    for (int l = 0; l < WARP; l++) {
-        const struct thread *o = &warp[l];
-        if (!(t->mask >> l & 1)) continue;
-        if (l >= lanes) return 0;
-        if (o->wait == ENDED && t->op < LDMATRIX) continue;
-        if (o->wait != AT_WARP || o->op != t->op || o->mask != t->mask || o->line != t->line) return 0;
+    const u32 *lanes = m.lanes[t->id / WARP];
+    u32 left = t->mask & ~(t->op < LDMATRIX ? lanes[ENDED] : 0);
+    if (left & ~lanes[AT_WARP]) return 0;
+    for (; left; left &= left - 1) {
+        const struct thread *o = &warp[__builtin_ctz(left)];
+        if (o->op != t->op || o->mask != t->mask || o->line != t->line) return 0;
     }
     return 1;
 }
 
-static void finish(struct thread *warp, struct thread *t, int lanes)
+static void finish(struct thread *warp, const struct thread *t)
 {
-    u32 mask = t->mask, all = lanes == WARP ? ~0u : (1u << lanes) - 1;
+    const u32 *lanes = m.lanes[t->id / WARP];
+    u32 mask = t->mask, here = mask & lanes[AT_WARP], all = lanes_of(t->id / WARP) == WARP ? ~0u : (1u << lanes_of(t->id / WARP)) - 1;
     compute(warp, t);
-    for (int l = 0; l < lanes; l++)
-        if (mask >> l & 1 && warp[l].wait == AT_WARP) {
-            warp[l].wait = RUNS;
-            m.waiting[warp[0].id / WARP]--;
-        }
-    for (int l = 0; l < lanes; l++)
-        if (warp[l].wait == ENDED) mask |= 1u << l;
-    clocks_join(&m.clocks[warp[0].id / WARP], mask, all);
+    for (u32 left = here; left; left &= left - 1) set_wait(&warp[__builtin_ctz(left)], RUNS);
+    clocks_join(&m.clocks[t->id / WARP], mask | lanes[ENDED], all);
 }
 
 void warp_settle(int warp)
@@ -116,7 +111,7 @@ void warp_settle(int warp)
     struct thread *w = &m.thread[warp * WARP];
     int lanes = lanes_of(warp);
     for (int l = 0; l < lanes; l++)
-        if (w[l].wait == AT_WARP && is_complete(w, &w[l], lanes)) finish(w, &w[l], lanes);
+        if (w[l].wait == AT_WARP && is_complete(w, &w[l])) finish(w, &w[l]);
 }
 
 static void meet(struct thread *t, enum warp_op op, u32 mask, int line, const void *pc)
@@ -127,9 +122,8 @@ static void meet(struct thread *t, enum warp_op op, u32 mask, int line, const vo
     t->line = line;
     t->pc = pc;
     if (!(mask >> lane_of(t) & 1)) thread_fail(pc, "%s with mask %08x, which does not name lane %d", warp_op_name(t), mask, lane_of(t));
-    t->wait = AT_WARP;
-    m.waiting[t->id / WARP]++;
-    if (is_complete(w, t, lanes_of(t->id / WARP))) finish(w, t, lanes_of(t->id / WARP));
+    set_wait(t, AT_WARP);
+    if (is_complete(w, t)) finish(w, t);
     else thread_yield();
 }
 
@@ -151,15 +145,16 @@ u32 simt_ballot(u32 mask, int predicate, int line)
     return m.now->out[0];
 }
 
-u32 simt_shuffle(int op, u32 mask, u32 value, int arg, int width, int line)
+u64 simt_shuffle(int op, u32 mask, u64 value, int arg, int width, int line)
 {
     struct thread *t = m.now;
-    t->in[0] = value;
+    t->in[0] = (u32)value;
+    t->in[1] = (u32)(value >> 32);
     t->arg = arg;
     t->width = width;
     if (width < 1 || width > WARP || width & (width - 1)) thread_fail(__builtin_return_address(0), "a shuffle of width %d", width);
     meet(t, (enum warp_op)(SHFL_IDX + op), existing(mask), line, __builtin_return_address(0));
-    return t->out[0];
+    return t->out[0] | (u64)t->out[1] << 32;
 }
 
 void simt_mma(int op, const u32 *in, int n_in, u32 *out, int n_out, int line)
