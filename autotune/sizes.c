@@ -7,6 +7,7 @@
 #define TIME_INT8_OPS 6e9
 #define CHECK_OPS 1.5e8
 #define BIG_BYTES 1e8
+#define HEAD_BYTES 5e8
 
 struct row {
     const char *op;
@@ -27,6 +28,20 @@ static const struct row table[] = {
     { NULL, { { { 9, 2, 0 }, { 1, 1, 0 } }, { { 512, 1, 0 }, { 1, 1, 0 } }, { 0.5, 0.5 }, 2, 0 } },
 };
 
+/* A card's steps are wide, and take no longer than a CPU's narrow ones. */
+static const struct row card_table[] = {
+    { "matvec", { { { 5, 2, 0 }, { 1, 1, 0 } }, { { 1, 1, 0 }, { 4, 1, 0 }, { 8, 1, 0 } }, { 0.8, 0.1, 0.1 }, 3, 1 } },
+    { "matmul", { { { 37, 2, 0 }, { 9, 1, 0 } }, { { 2048, 1, 0 }, { 512, 1, 0 }, { 64, 1, 0 } }, { 0.5, 0.3, 0.2 }, 3, 0 } },
+    { "attn_decode", { { { 7, 3, 70 }, { 1, 1, 300 } }, { { 1, 1, 1024 }, { 1, 1, 32768 } }, { 0.5, 0.5 }, 2, 1 } },
+    { "attn_prefill", { { { 40, 3, 300 }, { 65, 1, 0 } }, { { 2048, 1, 0 }, { 512, 1, 8192 } }, { 0.6, 0.4 }, 2, 0 } },
+    { "gdn_step", { { { 7, 3, 0 }, { 1, 1, 0 } }, { { 1, 1, 0 } }, { 1 }, 1, 1 } },
+    { "gdn_chunk", { { { 70, 2, 0 }, { 33, 1, 0 } }, { { 2048, 1, 0 }, { 256, 1, 0 } }, { 0.8, 0.2 }, 2, 0 } },
+    { "ceiling", { { { 1, 1, 0 }, { 1, 1, 0 } }, { { 1, 1, 0 } }, { 1 }, 1, 0 } },
+    { "sample", { { { 5, 2, 0 }, { 1, 1, 0 } }, { { 1, 1, 0 } }, { 1 }, 1, 0 } },
+    { "topk", { { { 5, 2, 0 }, { 1, 1, 0 } }, { { 1, 1, 0 } }, { 1 }, 1, 0 } },
+    { NULL, { { { 9, 2, 0 }, { 1, 1, 0 } }, { { 2048, 1, 0 }, { 1, 1, 0 } }, { 0.5, 0.5 }, 2, 0 } },
+};
+
 /* Halves the rows until the call costs at most `ops`, not below `least`. */
 static int cut(struct measure_size *z, struct gen *g, const char *op, const char *shape, double most, int least, struct q_err *e)
 {
@@ -39,18 +54,20 @@ static int cut(struct measure_size *z, struct gen *g, const char *op, const char
     }
 }
 
-int sizes_of(struct sizes *s, struct gen *g, const char *op, const char *shape, struct q_err *e)
+int sizes_of(struct sizes *s, struct gen *g, const struct q_card *card, const char *op, const char *shape, struct q_err *e)
 {
-    const struct row *r = table;
+    int gpu = card->kind == Q_CARD_CUDA;
+    const struct row *r = gpu ? card_table : table;
     double bytes, ops;
     while (r->op && strcmp(r->op, op)) r++;
     *s = r->s;
     int rc = gen_cost(g, op, shape, 1, 0, &bytes, &ops, e);
-    if (!rc && bytes > BIG_BYTES) {
+    if (!rc && bytes > (gpu ? HEAD_BYTES : BIG_BYTES)) {
+        if (gpu) s->time[0] = s->time[s->n - 1];      /* the output head meets the few rows whose logits are wanted */
         s->n = 1;
         s->weight[0] = 1;
     }
-    for (int i = 0; i < s->n && !rc; i++) rc = cut(&s->time[i], g, op, shape, strstr(shape, "act=q8") ? TIME_INT8_OPS : TIME_OPS, 32, e);
+    for (int i = 0; i < s->n && !rc && !gpu; i++) rc = cut(&s->time[i], g, op, shape, strstr(shape, "act=q8") ? TIME_INT8_OPS : TIME_OPS, 32, e);
     for (int i = 0; i < 2 && !rc; i++) rc = cut(&s->check[i], g, op, shape, CHECK_OPS, 2, e);
     return rc;
 }

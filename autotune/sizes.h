@@ -5,6 +5,7 @@
 
 #include "gen/gen.h"
 #include "measure.h"
+#include "runtime/card.h"
 
 struct sizes {
     struct measure_size check[2];            /* ragged, small enough for ref.c's plain loops */
@@ -14,7 +15,7 @@ struct sizes {
     int cold;                                /* weights, state or KV come from memory in a model, not from a cache */
 };
 
-/* Sizes are cut where a product is so large that a call would take long (the output head), never below 32 rows. */
-int sizes_of(struct sizes *s, struct gen *g, const char *op, const char *shape, struct q_err *e);
+/* Those of a card are a card's: steps of 2048 rows, long contexts. On a CPU sizes are cut where a product is so large that a call would take long (the output head), never below 32 rows. */
+int sizes_of(struct sizes *s, struct gen *g, const struct q_card *card, const char *op, const char *shape, struct q_err *e);
 
 #endif

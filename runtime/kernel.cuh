@@ -2,8 +2,9 @@
  * language (threadIdx, __shared__, __syncthreads, shuffles, atomicAdd on integers, int4 .. float4, fmaf, sqrtf). No header is needed, so
  * that NVRTC alone compiles a kernel in tens of milliseconds. tests/simt/kernel.cuh gives the same names on a CPU.
  *
- * A kernel is `extern "C" __global__ void NAME(const struct OP_args a)`, blocks are one-dimensional. It begins with pdl_wait() in every
- * thread of every block, before anything that another kernel writes or reads; only weights may be fetched before. What an
+ * A kernel is `extern "C" __global__ void NAME(const struct OP_args a)`, blocks are one-dimensional. Every thread of every block calls
+ * pdl_launch() at once, so that kernel after kernel stands ready, and pdl_wait() before it touches anything that another kernel writes or
+ * reads; only weights and the step's tables (row counts among them, which no kernel writes) may be read before. What an
  * instruction set lacks is not declared below its compute capability, so that a template that asks for it does not compile.
  * Compiled with --fmad=false: a fused multiply-add is written fmaf. Division and sqrtf round correctly.
  */
@@ -158,6 +159,14 @@ static inline i32 load_stream4(const void *p)
 #else
     asm volatile("ld.global.cs.s32 %0, [%1];" : "=r"(v) : "l"(p));
 #endif
+    return v;
+}
+
+/* Of the step's tables, before pdl_wait(): the load stays where it stands. */
+static inline i32 load_early(const i32 *p)
+{
+    i32 v;
+    asm volatile("ld.global.s32 %0, [%1];" : "=r"(v) : "l"(p));
     return v;
 }
 

@@ -22,10 +22,11 @@ static struct q_extent extent_of(const struct ref_size *z)
     return (struct q_extent){up_to_power(z->rows, 1, 2), up_to_power(z->seqs, 1, 2), up_to_power(z->past + z->rows, 1024, 4)};
 }
 
-/* What may be read before pdl_wait(): what no kernel writes. */
-static int is_weight(const struct ref_view *v)
+/* What may be read before pdl_wait(): what no kernel writes, weights and the step's tables. */
+static int is_settled(const struct ref_view *v)
 {
-    static const char *const names[] = {"w", "wq", "wk", "q_norm", "k_norm", "freq", "a", "dt"};
+    static const char *const names[] = {"w", "wq", "wk", "q_norm", "k_norm", "freq", "a", "dt", "n_rows", "list", "step", "token", "pos", "seq", "kv", "pages",
+                                        "seq_segment", "segments", "seq_row", "seq_rows"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(v->name, names[i])) return v->role == REF_IN;
     return 0;
@@ -36,7 +37,7 @@ static int views(struct simt_buffer out[MOST_VIEWS], const struct ref_case *c)
     struct ref_view v;
     int n = 0;
     for (; n < MOST_VIEWS && !ref_case_view(c, n, &v); n++)
-        out[n] = (struct simt_buffer){v.name, v.data, v.bytes, v.role != REF_IN, is_weight(&v)};
+        out[n] = (struct simt_buffer){v.name, v.data, v.bytes, v.role != REF_IN, is_settled(&v)};
     return n;
 }
 

@@ -128,19 +128,28 @@ static void test_steps_are_one_value_of_one_param(void **state)
 
 static void test_sizes_stand_for_use_and_are_cut(void **state)
 {
+    struct q_card cpu, card;
     struct sizes s;
     struct q_err e;
-    assert_int_equal(sizes_of(&s, g, "matvec", SHAPE, &e), Q_OK);
+    assert_int_equal(card_parse(&cpu, "cpu:avx2", &e), Q_OK);
+    assert_int_equal(card_parse(&card, "cuda:sm_70", &e), Q_OK);
+    assert_int_equal(sizes_of(&s, g, &cpu, "matvec", SHAPE, &e), Q_OK);
     assert_int_equal(s.time[0].rows, 1);
     assert_true(s.cold && s.weight[0] > 0.5);
-    assert_int_equal(sizes_of(&s, g, "matmul", SHAPE, &e), Q_OK);
+    assert_int_equal(sizes_of(&s, g, &cpu, "matmul", SHAPE, &e), Q_OK);
     assert_int_equal(s.time[0].rows, 512);
-    assert_int_equal(sizes_of(&s, g, "matmul", "type=q8_0,act=q8,layout=r16u,n=248320,k=1024,epi=none", &e), Q_OK);
+    assert_int_equal(sizes_of(&s, g, &cpu, "matmul", "type=q8_0,act=q8,layout=r16u,n=248320,k=1024,epi=none", &e), Q_OK);
     assert_int_equal(s.time[0].rows, 32);
     double sum = 0;
     for (int i = 0; i < s.n; i++) sum += s.weight[i];
     assert_float_equal(sum, 1, 1e-9);
-    assert_int_equal(sizes_of(&s, g, "no_such_op", "n=1", &e) != Q_OK, 1);
+    /* a card's: wide, but of the output head only few rows */
+    assert_int_equal(sizes_of(&s, g, &card, "matmul", "type=q8_0,act=q8,layout=planes,n=4096,k=1024,epi=none", &e), Q_OK);
+    assert_int_equal(s.time[0].rows, 2048);
+    assert_int_equal(sizes_of(&s, g, &card, "matmul", "type=q8_0,act=q8,layout=planes,n=248320,k=4096,epi=none", &e), Q_OK);
+    assert_int_equal(s.n, 1);
+    assert_int_equal(s.time[0].rows, 64);
+    assert_int_equal(sizes_of(&s, g, &cpu, "no_such_op", "n=1", &e) != Q_OK, 1);
 }
 
 int main(void)

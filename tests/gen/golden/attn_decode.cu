@@ -132,8 +132,8 @@ attn_decode_heads16_kv_heads4_head_dim256_f16_f16_split_warps4_chunk128_lanes32_
     __shared__ __align__(16) f32 part[4][1024];
     __shared__ __align__(16) f32 q[4][256];
     __shared__ struct running of[4][4];
-    pdl_wait();
     pdl_launch();
+    pdl_wait();
     const struct step *st = a.step;
     i64 r = blockIdx.y, head = r * 16 + blockIdx.x * 4;
     if (r >= st->n_rows) return;
@@ -201,8 +201,8 @@ static inline struct factors factors_of(const f32 *part, i64 stride, int first, 
 extern "C" __global__ void __launch_bounds__(64)
 attn_decode_heads16_kv_heads4_head_dim256_f16_f16_split_warps4_chunk128_lanes32_unroll4_2(const struct attn_args a)
 {
-    pdl_wait();
     pdl_launch();
+    pdl_wait();
     const struct step *st = a.step;
     i64 r = blockIdx.y, h = blockIdx.x / 4, at = r * 16 + h, stride = (i64)st->n_rows * 4352;
     int d = blockIdx.x % 4 * 64 + threadIdx.x;

@@ -189,8 +189,8 @@ attn_prefill_heads16_kv_heads4_head_dim256_f16_f16_mma_tile64_warps4_chunk32(con
     SHARED_DYNAMIC(memory);
     __shared__ struct tile it;   /* not in registers, which o needs */
     u16 *high = (u16 *)memory, *low = high + 16896, *keys = low + 16896, *values = keys + 8448;
-    pdl_wait();
     pdl_launch();
+    pdl_wait();
     const struct step *st = a.step;
     int seq = blockIdx.z, from = (gridDim.y - 1 - blockIdx.y) * 16;
     int rows = seq < st->n_seqs ? st->seq_rows[seq] - from : 0;

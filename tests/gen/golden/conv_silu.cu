@@ -56,8 +56,8 @@ extern "C" __global__ void __launch_bounds__(128) conv_silu_channels8192_taps4_t
     int c = blockIdx.x * 128 + threadIdx.x;
     f32 w[4];
     for (int j = 0; j < 4; j++) w[j] = a.w[(i64)c * 4 + j];
-    pdl_wait();
     pdl_launch();
+    pdl_wait();
     int left = blockIdx.y;
     for (int q = 0; q < a.step->n_seqs; q++) {
         int rows = a.step->seq_rows[q], tiles = (rows + 7) / 8;

@@ -19,8 +19,8 @@ static inline float4 load(const void *w, i64 row, int i)
 extern "C" __global__ void __launch_bounds__(128) embed_q8_0_planes_n1024_vocab4096_threads128(const struct embed_args a)
 {
     int i = (blockIdx.x * 128 + threadIdx.x) * 4, r = blockIdx.y;
-    pdl_wait();
     pdl_launch();
+    pdl_wait();
     if (i >= 1024 || r >= a.step->n_rows) return;
     i64 token = a.step->token[r];
     float4 *x = (float4 *)(a.x + (i64)r * 1024 + i);

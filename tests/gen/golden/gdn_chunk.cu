@@ -125,8 +125,8 @@ static inline void one_chunk(f32 *memory, const struct gdn_args &a, int row, int
 extern "C" __global__ void __launch_bounds__(128, 4) gdn_chunk_k_heads16_v_heads32_dim128_tiled_chunk32_cols32_threads128_stages2(const struct gdn_args a)
 {
     SHARED_DYNAMIC(memory);
-    pdl_wait();
     pdl_launch();
+    pdl_wait();
     const struct step *step = a.step;
     int left = blockIdx.y;
     for (int g = 0; g < step->n_segments; g++) {
@@ -202,8 +202,8 @@ extern "C" __global__ void __launch_bounds__(128, 2) gdn_chunk_k_heads16_v_heads
     f32 *shared_S = (f32 *)memory, *X = shared_S + 4096, *Y = X + 1024, *stages = Y + 1024;
     int t = threadIdx.x, h = blockIdx.x / 4, i = t / 8, j = t % 8 * 4;
     int column = blockIdx.x % 4 * 32 + j;
-    pdl_wait();
     pdl_launch();
+    pdl_wait();
     const struct step *step = a.step;
     int seq = blockIdx.y, turn = 0;
     if (seq >= step->n_seqs) return;

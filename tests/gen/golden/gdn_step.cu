@@ -56,8 +56,8 @@ extern "C" __global__ void __launch_bounds__(32, 8) gdn_step_k_heads16_v_heads32
     int t = threadIdx.x, h = blockIdx.x / 4;
     int column = blockIdx.x % 4 * 32 + t;
     const int part = 0;
-    pdl_wait();
     pdl_launch();
+    pdl_wait();
     const struct step *step = a.step;
     int seq = blockIdx.y;
     if (seq >= step->n_seqs) return;

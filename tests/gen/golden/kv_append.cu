@@ -17,8 +17,8 @@ static inline void put_f16(void *pages, i64 to, const f32 *x)
 extern "C" __global__ void __launch_bounds__(128)
 kv_append_kv_heads4_head_dim256_f16_f16_threads128(const struct kv_append_args a)
 {
-    pdl_wait();
     pdl_launch();
+    pdl_wait();
     const struct step *st = a.step;
     int r = blockIdx.y, at = (blockIdx.x * 128 + threadIdx.x) * 4, j = at / 256;
     if (r >= st->n_rows || at >= 1024) return;

@@ -158,8 +158,8 @@ extern "C" __global__ void __launch_bounds__(256, 1) matmul_q8_0_q8_planes_n3584
     u32 t = threadIdx.x;
     int r0 = blockIdx.x * X, j0 = blockIdx.y * W;
     const int first = 0, last = STEPS;
-    pdl_wait();
     pdl_launch();
+    pdl_wait();
     if (r0 >= *a.n_rows) return;
     if (t < X) rows[t] = x_row(&a, r0 + t);
     const u8 *w = (const u8 *)a.w + (a.w_offset ? *a.w_offset : 0);

@@ -17,9 +17,10 @@ extern "C" __global__ void __launch_bounds__(128) qk_rope_heads16_kv_heads4_head
     const f32 *weight = h < 16 ? a.wq : a.wk;
     f32 w[8], x[8];
     for (int i = 0; i < 8; i++) w[i] = weight[lane + 32 * i];
-    pdl_wait();
     pdl_launch();
-    if (h >= 20 || r >= a.step->n_rows) return;
+    int rows = load_early(&a.step->n_rows);
+    pdl_wait();
+    if (h >= 20 || r >= rows) return;
     f32 *key = a.k + (r * 4 + h - 16) * 256;
     const f32 *in = h < 16 ? a.qg + (r * 16 + h) * 512 : key;
     f32 *out = h < 16 ? a.q + (r * 16 + h) * 256 : key;

@@ -11,9 +11,9 @@
 extern "C" __global__ void __launch_bounds__(128) quantize_n1024_threads128(const struct quantize_args a)
 {
     i64 i = (i64)blockIdx.x * 128 + threadIdx.x;
-    pdl_wait();
     pdl_launch();
-    bool inside = i < (i64)*a.n_rows * 256;
+    bool inside = i < (i64)load_early(a.n_rows) * 256;
+    pdl_wait();
     float4 v = inside ? ((const float4 *)a.x)[i] : make_float4(0, 0, 0, 0);
     f32 most = fmaxf(fmaxf(fabsf(v.x), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w)));
     for (int m = 4; m; m >>= 1) most = fmaxf(most, __shfl_xor_sync(~0u, most, m));

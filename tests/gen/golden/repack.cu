@@ -14,8 +14,8 @@ extern "C" __global__ void __launch_bounds__(256) repack_q8_0_planes_n3584_k1024
     int lane = threadIdx.x % 32;
     i32 *words = (i32 *)a.dst + a.row0 * 256;
     u16 *scales = (u16 *)((u8 *)a.dst + 3670016ll) + a.row0 * 32;
-    pdl_wait();
     pdl_launch();
+    pdl_wait();
     for (i64 first = ((i64)blockIdx.x * 8 + threadIdx.x / 32) * 32; first < count; first += warps * 32) {
         for (int i = 0; i < 8; i++) {
             i64 b = first + i * 4 + lane / 8;

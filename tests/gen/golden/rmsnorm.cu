@@ -37,9 +37,10 @@ extern "C" __global__ void __launch_bounds__(256) rmsnorm_n1024_both_threads256_
     float4 w[1], x[1];
     #pragma unroll
     for (int i = 0; i < 1; i++) w[i] = weight[t + i * 256];
-    pdl_wait();
     pdl_launch();
-    if (r >= *a.n_rows) return;
+    int rows = load_early(a.n_rows);
+    pdl_wait();
+    if (r >= rows) return;
     const float4 *in = (const float4 *)(a.x + (i64)(a.list ? a.list[r] : r) * 1024);
     #pragma unroll
     for (int i = 0; i < 1; i++) x[i] = in[t + i * 256];

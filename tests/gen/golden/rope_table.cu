@@ -38,8 +38,8 @@ static inline float2 rotation(f32 angle, f32 scale)
 
 extern "C" __global__ void __launch_bounds__(64) rope_table_pairs32_s011_s111_s210_threads64(const struct rope_table_args a)
 {
-    pdl_wait();
     pdl_launch();
+    pdl_wait();
     const struct step *st = a.step;
     i64 r = (i64)blockIdx.x * 2 + threadIdx.x / 32;
     int i = threadIdx.x % 32;

@@ -144,8 +144,8 @@ static inline void adjust(f32 *x, const struct sampling *s, int begin, int end)
 extern "C" __global__ void __launch_bounds__(256) sample_n1000_parts32_threads256_last512(const struct sample_args a)
 {
     int t = threadIdx.x, p = blockIdx.x, r = blockIdx.y;
-    pdl_wait();
     pdl_launch();
+    pdl_wait();
     if (r >= a.step->n_out) return;
     const struct sampling *s = &a.step->sampling[r];
     const f32 *logits = a.logits + (i64)r * 1000;
@@ -200,8 +200,8 @@ extern "C" __global__ void __launch_bounds__(256, 1) sample_n1000_parts32_thread
     __shared__ u64 bin[1024], weights[8];
     __shared__ f64 others[8];
     int t = threadIdx.x, p = blockIdx.x, r = blockIdx.y;
-    pdl_wait();
     pdl_launch();
+    pdl_wait();
     if (r >= a.step->n_out) return;
     const struct sampling *s = &a.step->sampling[r];
     const f32 *logits = a.logits + (i64)r * 1000;
@@ -476,8 +476,8 @@ static inline i32 pick_of_best(const struct draw *d, const struct sampling *s, c
 extern "C" __global__ void __launch_bounds__(512, 1) sample_n1000_parts32_threads256_last512_3(const struct sample_args a)
 {
     int t = threadIdx.x, r = blockIdx.x;
-    pdl_wait();
     pdl_launch();
+    pdl_wait();
     if (r >= a.step->n_out) return;
     const struct sampling *s = &a.step->sampling[r];
     const f32 *logits = a.logits + (i64)r * 1000;

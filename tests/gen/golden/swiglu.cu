@@ -11,9 +11,10 @@ extern "C" __global__ void __launch_bounds__(64) swiglu_n77_f32_threads64_each1(
 {
     int at = blockIdx.x * 64 + threadIdx.x, r = blockIdx.y;
     f32 gate[1], up[1];
-    pdl_wait();
     pdl_launch();
-    if (r >= *a.n_rows) return;
+    int rows = load_early(a.n_rows);
+    pdl_wait();
+    if (r >= rows) return;
     const f32 *gates = (const f32 *)(a.gate + (i64)r * 77), *ups = (const f32 *)(a.up + (i64)r * 77);
     #pragma unroll
     for (int i = 0; i < 1; i++) {

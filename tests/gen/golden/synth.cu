@@ -39,14 +39,15 @@ static inline u16 make_block(u64 seed, u64 block, f32 std, u32 q[8])
 extern "C" __global__ void __launch_bounds__(256) synth_q8_0_planes_n3584_k1024_matrix_threads256(const struct synth_args a)
 {
     i64 first = (i64)blockIdx.x * 256 + threadIdx.x, step = (i64)gridDim.x * 256;
-    pdl_wait();
     pdl_launch();
-    for (i64 b = first; b < 114688ll; b += step) {
+    pdl_wait();
+    for (i64 b = first; b < a.n_rows * 32; b += step) {
         u32 q[8];
         u16 d = make_block(a.seed, (u64)b, a.std, q);
-        uint4 *to = (uint4 *)a.dst + b * 2;
+        i64 at = a.row0 * 32 + b;
+        uint4 *to = (uint4 *)a.dst + at * 2;
         to[0] = make_uint4(q[0], q[1], q[2], q[3]);
         to[1] = make_uint4(q[4], q[5], q[6], q[7]);
-        ((u16 *)((u8 *)a.dst + 3670016ll))[b] = d;
+        ((u16 *)((u8 *)a.dst + 3670016ll))[at] = d;
     }
 }

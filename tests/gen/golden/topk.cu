@@ -89,8 +89,8 @@ static inline struct found *found_of(const struct topk_args *a, int row) { retur
 extern "C" __global__ void __launch_bounds__(128) topk_n1000_k8_parts32_held8(const struct topk_args a)
 {
     int lane = threadIdx.x % 32, p = blockIdx.x * 4 + threadIdx.x / 32, r = blockIdx.y;
-    pdl_wait();
     pdl_launch();
+    pdl_wait();
     if (r >= *a.n_rows) return;
     const f32 *x = a.logits + (i64)r * 1000;
     i64 begin = (i64)p * 32, end = begin + 32 < 1000 ? begin + 32 : 1000;
@@ -110,8 +110,8 @@ extern "C" __global__ void __launch_bounds__(128) topk_n1000_k8_parts32_held8(co
 extern "C" __global__ void __launch_bounds__(128) topk_n1000_k8_parts32_held8_2(const struct topk_args a)
 {
     int lane = threadIdx.x % 32, p = blockIdx.x * 4 + threadIdx.x / 32, r = blockIdx.y;
-    pdl_wait();
     pdl_launch();
+    pdl_wait();
     if (r >= *a.n_rows) return;
     const f32 *x = a.logits + (i64)r * 1000;
     struct found *found = found_of(&a, r);
@@ -138,8 +138,8 @@ extern "C" __global__ void __launch_bounds__(256) topk_n1000_k8_parts32_held8_3(
 {
     __shared__ u64 best[64];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, r = blockIdx.x;
-    pdl_wait();
     pdl_launch();
+    pdl_wait();
     if (r >= *a.n_rows) return;
     const struct found *found = found_of(&a, r);
     const u64 *keys = found->key + warp * 32;
