@@ -234,11 +234,11 @@ static int bound_of(const char *source, const char *kernel)
     return bound;
 }
 
-static int find_entry(void *object, struct q_err *e)
+static int find_entry(struct q_err *e)
 {
     char symbol[200];
     snprintf(symbol, sizeof symbol, "SIMT_%s", m.kernel);
-    union { void *p; void (*f)(const void *); } s = {dlsym(object, symbol)};
+    union { void *p; void (*f)(const void *); } s = {dlsym(m.object, symbol)};
     m.entry = s.f;
     return s.p ? Q_OK : q_fail(e, Q_EINTERNAL, "%s has no kernel of that name", m.kernel);
 }
@@ -253,7 +253,7 @@ static size_t most_shared(int cc)
     return 48 << 10;
 }
 
-static int begin_phase(void *object, int i, struct q_err *e)
+static int begin_phase(int i, struct q_err *e)
 {
     const struct simt_call *c = m.call;
     m.phase = &c->launch->phase[i];
@@ -264,29 +264,30 @@ static int begin_phase(void *object, int i, struct q_err *e)
     for (int a = 0; a < 3; a++) m.grid[a] = (u32)q_axis_blocks(&m.phase->grid[a], &c->extent);
     if (m.threads < 1 || m.threads > bound) return q_fail(e, Q_EINTERNAL, "%s: launched with %d threads, bound to %d", m.kernel, m.threads, bound);
     if (m.grid[1] > 65535 || m.grid[2] > 65535) return q_fail(e, Q_EINTERNAL, "%s: a grid of %u x %u x %u", m.kernel, m.grid[0], m.grid[1], m.grid[2]);
-    if (m.shared_bytes > 48 << 10) return q_fail(e, Q_EINTERNAL, "%s: %zu bytes of static shared memory", m.kernel, m.shared_bytes);
-    if (m.shared_bytes + m.dynamic_bytes > most_shared(c->cc))
-        return q_fail(e, Q_EINTERNAL, "%s: %zu bytes of shared memory on sm_%d", m.kernel, m.shared_bytes + m.dynamic_bytes, c->cc);
+    size_t fixed = shared_bytes_of_kernel();
+    if (fixed > 48 << 10) return q_fail(e, Q_EINTERNAL, "%s: %zu bytes of static shared memory", m.kernel, fixed);
+    if (fixed + m.dynamic_bytes > most_shared(c->cc))
+        return q_fail(e, Q_EINTERNAL, "%s: %zu bytes of shared memory on sm_%d", m.kernel, fixed + m.dynamic_bytes, c->cc);
     memory_begin_phase();
-    return find_entry(object, e);
+    return find_entry(e);
 }
 
 int simt_run(const struct simt_call *c, struct q_err *e)
 {
     int rc = threads_open(e);
-    void *object = NULL;
+    m.object = NULL;
     m.call = c;
     m.seed = c->seed;
     m.failed = 0;
     if (!rc) rc = memory_open(c, e);
-    if (!rc && !(object = dlopen(c->object, RTLD_NOW | RTLD_LOCAL))) rc = q_fail(e, Q_EINTERNAL, "%s", dlerror());
-    if (!rc) rc = memory_find_shared(object, e);
+    if (!rc && !(m.object = dlopen(c->object, RTLD_NOW | RTLD_LOCAL))) rc = q_fail(e, Q_EINTERNAL, "%s", dlerror());
+    if (!rc) rc = memory_find_shared(m.object, e);
     for (int i = 0; !rc && i < c->launch->n; i++) {
-        rc = begin_phase(object, i, e);
+        rc = begin_phase(i, e);
         if (!rc) run_grid();
         if (m.failed) rc = q_fail(e, m.error.code, "%s", m.error.text);
     }
-    if (object) dlclose(object);
+    if (m.object) dlclose(m.object);
     memory_close();
     return rc;
 }

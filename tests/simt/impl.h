@@ -1,8 +1,8 @@
 /* The machine that runs a kernel's text: one block at a time, a fiber a thread, all in one host thread. Shared by its own files.
  *
  * block.c runs a grid and the block barrier, warp.c what a warp does together, matrix.c the matrix instructions, memory.c knows what an
- * address is and who touched it, tsan.c is where the compiled kernel reports its accesses, async.c copies beside the thread,
- * report.c words a failure. */
+ * address is and shade.c who touched it, tsan.c is where the compiled kernel reports its accesses, async.c copies beside the thread,
+ * report.c and symbols.c word a failure. */
 #ifndef SIMT_IMPL_H
 #define SIMT_IMPL_H
 
@@ -73,6 +73,7 @@ struct machine {
     u32 lanes[MOST_THREADS / WARP][WAITS];   /* which lanes of a warp are in each state of `enum wait` */
     const struct simt_call *call;
     const struct q_phase *phase;
+    void *object;                    /* of dlopen */
     char kernel[176];                /* name of the phase's kernel */
     void (*entry)(const void *);
     unsigned long long seed;
@@ -142,8 +143,10 @@ void host_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void report_where(char *out, size_t cap, const void *pc);
 /* " of block 3", " of block (3, 1, 0)" in a grid of more dimensions. */
 void report_block(char *out, size_t cap, const char *before, const u32 block[3]);
-/* "shared row, byte 48 of 128". */
+/* "shared row, byte 48 of 128", and the static shared memory of the phase's kernel (symbols.c). */
 void report_shared(char *out, size_t cap, const void *p);
+size_t shared_bytes_of_kernel(void);
+unsigned char *memory_object_base(void);
 const char *warp_op_name(const struct thread *t);
 
 #endif

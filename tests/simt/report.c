@@ -1,17 +1,11 @@
-/* Wording a failure: which kernel, block and thread, which line of its text, which shared variable. */
+/* Wording a failure: which kernel, block and thread, which line of its text. */
 #define _GNU_SOURCE
 #include "impl.h"
 #include <dlfcn.h>
-#include <elf.h>
-#include <fcntl.h>
-#include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 void report_block(char *out, size_t cap, const char *before, const u32 block[3])
 {
@@ -21,11 +15,12 @@ void report_block(char *out, size_t cap, const char *before, const u32 block[3])
 
 static void fail(const char *where, const char *text)
 {
-    char block[60];
+    char block[60], phase[24] = "";
     if (m.failed) return;
     m.failed = 1;
     report_block(block, sizeof block, "block ", m.block);
-    q_fail(&m.error, Q_EINTERNAL, "%s%s, %s%s%s", m.phase == m.call->launch->phase ? "" : "a later phase, ", block, text, where[0] ? "; at " : "", where);
+    if (m.phase > m.call->launch->phase) snprintf(phase, sizeof phase, "phase %d, ", (int)(m.phase - m.call->launch->phase) + 1);
+    q_fail(&m.error, Q_EINTERNAL, "%s%s, %s%s%s", phase, block, text, where[0] ? "; at " : "", where);
 }
 
 void host_fail(const char *format, ...)
@@ -80,54 +75,4 @@ void report_where(char *out, size_t cap, const void *pc)
         if (!number && strstr(line, "kernel.cu:")) number = atoi(strstr(line, "kernel.cu:") + 10);
     pclose(f);
     if (number) quote_line(out, cap, number);
-}
-
-/* --- shared variables ---------------------------------------------------------------------------------------------------------- */
-
-/* A local static's symbol is _ZZ..E4name: what follows the last E and its digits, up to a discriminator. */
-static void variable_name(char *out, size_t cap, const char *symbol)
-{
-    const char *at = symbol, *e = strrchr(symbol, 'E');
-    if (!strncmp(symbol, "_ZZ", 3) && e) {
-        long n = strtol(e + 1, (char **)&at, 10);
-        snprintf(out, cap, "%.*s", (int)n, at);
-    } else snprintf(out, cap, "%s", symbol);
-}
-
-static int name_in(char *out, size_t cap, const char *elf, size_t address)
-{
-    const ElfW(Ehdr) *h = (const void *)elf;
-    const ElfW(Shdr) *section = (const void *)(elf + h->e_shoff);
-    for (int i = 0; i < h->e_shnum; i++) {
-        if (section[i].sh_type != SHT_SYMTAB) continue;
-        const ElfW(Sym) *s = (const void *)(elf + section[i].sh_offset);
-        const char *names = elf + section[section[i].sh_link].sh_offset;
-        for (size_t j = 0; j < section[i].sh_size / sizeof *s; j++) {
-            if ((s[j].st_info & 15) != STT_OBJECT || address < s[j].st_value || address >= s[j].st_value + s[j].st_size) continue;
-            char name[80];
-            variable_name(name, sizeof name, names + s[j].st_name);
-            snprintf(out, cap, "shared %s, byte %zu of %zu", name, address - s[j].st_value, (size_t)s[j].st_size);
-            return 1;
-        }
-    }
-    return 0;
-}
-
-void report_shared(char *out, size_t cap, const void *p)
-{
-    Dl_info info;
-    struct stat st;
-    const unsigned char *at = p;
-    if (m.dynamic_bytes && at >= m.dynamic && at < m.dynamic + m.dynamic_bytes) {
-        snprintf(out, cap, "dynamic shared memory, byte %td of %zu", at - m.dynamic, m.dynamic_bytes);
-        return;
-    }
-    snprintf(out, cap, "shared memory, byte %td of %zu", at - m.shared, m.shared_bytes);
-    int fd = open(m.call->object, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) || !dladdr(p, &info)) return;
-    void *elf = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    close(fd);
-    if (elf == MAP_FAILED) return;
-    name_in(out, cap, elf, (size_t)(at - (const unsigned char *)info.dli_fbase));
-    munmap(elf, (size_t)st.st_size);
 }

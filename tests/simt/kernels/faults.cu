@@ -520,3 +520,14 @@ extern "C" __global__ void __launch_bounds__(64) last_block_ungathered(const str
     if (turn != 3) return;
     for (int i = t; i < 256; i += 64) a.y[i] = load_fresh(part + i);
 }
+
+/* --- sizes -------------------------------------------------------------------------------------------------------------------------- */
+
+/* test: 64 threads, 4 blocks, 0 bytes: 49408 bytes of static shared memory */
+extern "C" __global__ void __launch_bounds__(64) too_much_static(const struct test_args a)
+{
+    __shared__ f32 row[12352];
+    pdl_wait();
+    row[threadIdx.x] = a.x[threadIdx.x];
+    a.y[threadIdx.x] = row[threadIdx.x];
+}

@@ -1,0 +1,38 @@
+/* Regions of memory and the shades of their bytes: shared by memory.c, which knows what an address is, and shade.c, which knows who was there. */
+#ifndef SIMT_MEMORY_H
+#define SIMT_MEMORY_H
+
+#include "impl.h"
+
+enum region_kind { SHARED, BUFFER, CONSTANT };
+
+struct shade {
+    u32 write_epoch, write_clock, read_epoch, read_clock;
+    u32 read_lanes;              /* of read_warp, all with read_clock; or with clocks of their own in list[read_list - 1] */
+    u32 read_list;
+    u32 foreign_epoch;           /* the last read of another block of this launch */
+    u32 write_pc, read_pc;       /* offsets in the object */
+    u32 atomic_epoch, atomic_clock, atomic_pc;   /* the last atomic */
+    u16 write_thread, read_warp, read_other;   /* read_other: 1 + a reader of yet another warp */
+    u16 atomic_thread, atomic_other;           /* atomic_other: 1 + another thread that changed it in the same epoch */
+    u8 in_flight;                /* a copy to it has been issued and not waited for */
+    u8 split;                    /* a word's: its bytes have shades of their own */
+};
+
+struct region {
+    unsigned char *lo, *hi;
+    enum region_kind kind;
+    const struct simt_buffer *buffer;
+    struct shade *word, *byte;   /* NULL: read only */
+};
+
+/* Begins a block, forgets a run. */
+void shade_begin_block(void);
+void shade_close(void);
+/* An access to bytes [first, first + bytes) of a region that has shades. Does not return if it races. */
+void shade_range(const struct region *r, size_t first, size_t bytes, int access, const void *pc);
+/* "reads", "writes", "changes", and "shared row, byte 48 of 128" or "x, byte 0 of 1024". */
+const char *access_verb(int access);
+void region_place(char *out, size_t cap, const struct region *r, const unsigned char *p);
+
+#endif
