@@ -18,6 +18,21 @@ int list_push(struct q_list *l, const struct q_kernel *kernel, const char *op, c
     return Q_OK;
 }
 
+int list_append(struct q_list *l, const struct q_list *from, struct q_err *e)
+{
+    int rc = Q_OK;
+    for (int i = 0; i < from->n && !rc; i++) {
+        const struct q_launch *one = &from->launch[i];
+        rc = list_push(l, one->kernel, one->op, one->args, one->arg_bytes, e);
+        if (rc) break;
+        struct q_launch *to = &l->launch[l->n - 1];
+        to->shape = one->shape;
+        to->cost = one->cost;
+        to->with_next = one->with_next;
+    }
+    return rc;
+}
+
 void list_free(struct q_list *l)
 {
     for (int i = 0; i < l->n; i++) free((void *)l->launch[i].args);

@@ -68,6 +68,8 @@ struct q_device {
 
 /* Launches a list with a copy of `args` at its end. */
 int list_push(struct q_list *l, const struct q_kernel *kernel, const char *op, const void *args, size_t bytes, struct q_err *e);
+/* Appends copies of all launches of `from`. */
+int list_append(struct q_list *l, const struct q_list *from, struct q_err *e);
 void list_free(struct q_list *l);
 
 /* which: "cpu", "cuda", "cuda:N", "cuda:N,without=mma" (the card as if it had no tensor cores), or "auto" (also NULL): the card when there is one, else the CPU; but where an NVIDIA device is on the

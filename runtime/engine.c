@@ -35,6 +35,7 @@ struct q_engine {
     /* results on the host, owned: [max_out] and wider */
     float *logits, *logprob, *top_value, *lse;
     float *hidden;                   /* one row */
+    char *sampled;                   /* ids and logprobs as they lie on the device */
     int *id, *top_id;
 };
 
@@ -187,7 +188,8 @@ static int open_results(struct q_engine *en, struct q_err *e)
     en->top_id = malloc(n * Q_TOP * sizeof(int));
     en->top_value = malloc(n * Q_TOP * sizeof(float));
     en->hidden = malloc((size_t)en->model->config.n_embd * sizeof(float));
-    if (en->hidden && en->logits && en->logprob && en->lse && en->id && en->top_id && en->top_value) return Q_OK;
+    en->sampled = malloc((size_t)((char *)en->scratch.logprob - (char *)en->scratch.id) + n * sizeof(float));
+    if (en->sampled && en->hidden && en->logits && en->logprob && en->lse && en->id && en->top_id && en->top_value) return Q_OK;
     return q_fail(e, Q_EMEM, "no memory for the logits of %d rows", en->o.max_out);
 }
 
@@ -241,6 +243,7 @@ void q_engine_close(struct q_engine *en)
     free(en->logprob);
     free(en->lse);
     free(en->hidden);
+    free(en->sampled);
     free(en->id);
     free(en->top_id);
     free(en->top_value);
@@ -334,6 +337,19 @@ static int check_step(struct q_engine *en, const struct q_step *s, struct q_err 
     return step_table_check(&en->table, s, e);
 }
 
+/* A step that one list does: few rows, all of which want an id and nothing else. */
+static int is_decode(const struct q_engine *en, const struct q_step *s)
+{
+    return s->n_rows <= Q_FEW_ROWS && en->table.host.n_out == s->n_rows && en->table.want == Q_WANT_ID && !s->n_taps && !s->hidden_out;
+}
+
+static int run_parts(struct q_engine *en, const struct q_step *s, enum q_form form, struct q_err *e)
+{
+    int rc = submit(en, &en->forward.embed, s->n_rows, e);
+    if (!rc) rc = s->n_taps ? run_tapped(en, s, form, e) : submit(en, &en->forward.layers[form], s->n_rows, e);
+    return rc ? rc : run_head(en, s, e);
+}
+
 int q_step_submit(struct q_engine *en, const struct q_step *s, q_ticket *t, struct q_err *e)
 {
     int rc = check_step(en, s, e);
@@ -341,9 +357,7 @@ int q_step_submit(struct q_engine *en, const struct q_step *s, q_ticket *t, stru
     if (!rc) rc = step_table_fill(&en->table, s, e);
     if (rc) return rc;
     enum q_form form = s->n_rows <= Q_FEW_ROWS ? Q_FEW : Q_MANY;
-    rc = submit(en, &en->forward.embed, s->n_rows, e);
-    if (!rc) rc = s->n_taps ? run_tapped(en, s, form, e) : submit(en, &en->forward.layers[form], s->n_rows, e);
-    if (!rc) rc = run_head(en, s, e);
+    rc = is_decode(en, s) ? submit(en, &en->forward.decode, s->n_rows, e) : run_parts(en, s, form, e);
     if (rc) return rc;
     en->in_flight = 1;
     *t = ++en->ticket;
@@ -370,6 +384,18 @@ static int check_finite(struct q_engine *en, struct q_err *e)
     return Q_OK;
 }
 
+/* Ids and logprobs, which lie side by side, in one read: each waits for the device. */
+static int read_sampled(struct q_engine *en, size_t n, struct q_err *e)
+{
+    const struct q_scratch *s = &en->scratch;
+    size_t apart = (size_t)((char *)s->logprob - (char *)s->id);
+    int rc = en->device->ops->read(en->device, en->sampled, s->id, apart + n * sizeof(float), e);
+    if (rc) return rc;
+    memcpy(en->id, en->sampled, n * sizeof(int));
+    memcpy(en->logprob, en->sampled + apart, n * sizeof(float));
+    return Q_OK;
+}
+
 /* What the step's rows asked for, from the device to the host. */
 static int read_results(struct q_engine *en, struct q_err *e)
 {
@@ -378,8 +404,7 @@ static int read_results(struct q_engine *en, struct q_err *e)
     size_t n = (size_t)en->table.host.n_out;
     int rc = Q_OK;
     if (en->table.want & Q_WANT_ID) {
-        rc = ops->read(en->device, en->id, s->id, n * sizeof(int), e);
-        if (!rc) rc = ops->read(en->device, en->logprob, s->logprob, n * sizeof(float), e);
+        rc = read_sampled(en, n, e);
     }
     if (!rc) rc = check_finite(en, e);
     if (!rc && en->table.want & Q_WANT_TOP) {

@@ -4,8 +4,10 @@
 #include "templates/conv_silu/args.h"
 #include "templates/embed/args.h"
 #include "templates/gated_norm/args.h"
+#include "templates/gdn_conv_prep/args.h"
 #include "templates/gdn_prep/args.h"
 #include "templates/gdn_step/args.h"
+#include "templates/gdn_step_norm/args.h"
 #include "templates/kv_append/args.h"
 #include "templates/matmul/args.h"
 #include "templates/qk_rope/args.h"
@@ -137,8 +139,29 @@ static const char *delta_op(const struct build *b)
     return recurrent ? "gdn_step" : "gdn_chunk";
 }
 
+/* The whole delta net of few rows in two launches: on a card a step waits longer for launches than for what they do. */
+static void push_delta_fused(struct build *b, const struct q_layer *l, int layer)
+{
+    const struct q_parts *p = b->p;
+    const struct q_scratch *s = p->scratch;
+    const struct q_config *c = &p->model->config;
+    struct gdn_conv_prep_args in = {.step = p->step, .u = s->wide, .w = weights_find(p->weights, &l->conv)->data, .state = p->states->conv[layer],
+                                    .c = s->mid, .alpha = s->alpha, .beta = s->beta, .a = weights_find(p->weights, &l->a)->data,
+                                    .dt = weights_find(p->weights, &l->dt)->data, .g = s->g, .b = s->b};
+    shape_gdn_conv_prep(b->shape, sizeof b->shape, c);
+    push(b, "gdn_conv_prep", &in, sizeof in);
+    struct gdn_step_norm_args out = {.step = p->step, .c = s->mid, .g = s->g, .b = s->b, .state = p->states->s[layer], .z = s->z,
+                                     .w = weights_find(p->weights, &l->ssm_norm)->data, .eps = c->rms_eps, .y = s->m, .q = s->mq};
+    shape_gdn_step_norm(b->shape, sizeof b->shape, c, kset_out_gated_norm(l, c, p->numerics));
+    push(b, "gdn_step_norm", &out, sizeof out);
+}
+
 static void push_delta(struct build *b, const struct q_layer *l, int layer)
 {
+    if (b->form == Q_FEW && !b->p->scratch->device->host_memory) {
+        push_delta_fused(b, l, layer);
+        return;
+    }
     const struct q_parts *p = b->p;
     const struct q_scratch *s = p->scratch;
     const struct q_config *c = &p->model->config;
@@ -256,7 +279,8 @@ static int build_layers(struct q_forward *f, const struct q_parts *p, enum q_for
 
 static void each_list(struct q_forward *f, void (*visit)(struct q_device *d, struct q_list *l))
 {
-    struct q_list *lists[] = {&f->embed, &f->layers[Q_FEW], &f->layers[Q_MANY], &f->head[Q_FEW], &f->head[Q_MANY], &f->top, &f->sample};
+    struct q_list *lists[] = {&f->embed, &f->layers[Q_FEW], &f->layers[Q_MANY], &f->head[Q_FEW], &f->head[Q_MANY], &f->top, &f->sample,
+                              &f->decode};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) visit(f->device, lists[i]);
 }
 
@@ -285,6 +309,8 @@ int forward_open(struct q_forward *f, const struct q_parts *p, int a, int b, str
     }
     if (!rc) rc = build(p, &f->top, Q_MANY, push_top, e);
     if (!rc) rc = build(p, &f->sample, Q_MANY, push_sample, e);
+    const struct q_list *decode[] = {&f->embed, &f->layers[Q_FEW], &f->head[Q_FEW], &f->sample};
+    for (int i = 0; i < 4 && !rc; i++) rc = list_append(&f->decode, decode[i], e);
     if (rc) forward_close(f);
     else each_list(f, keep_list);
     return rc;

@@ -37,6 +37,7 @@ struct q_forward {
     int *end[2];                   /* owned: [b - a] launches up to and with each layer */
     struct q_list head[2];         /* wanted rows: output norm, logits */
     struct q_list top, sample;     /* on the logits */
+    struct q_list decode;          /* embed, few rows' layers and head, sample: a step whose rows all want an id and nothing else */
 };
 
 int forward_open(struct q_forward *f, const struct q_parts *p, int a, int b, struct q_err *e);

@@ -140,6 +140,10 @@ static void add_gated_norm(struct build *b, const struct q_layer *l)
     unsigned out = kset_out_gated_norm(l, &b->m->config, b->numerics);
     shape_gated_norm(b->shape, sizeof b->shape, &b->m->config, out);
     add(b, "gated_norm");
+    if (b->card->kind == Q_CARD_CUDA) {
+        shape_gdn_step_norm(b->shape, sizeof b->shape, &b->m->config, out);
+        add(b, "gdn_step_norm");
+    }
     if (!(out & Q_OUT_Q8)) add_quantize(b, &l->ssm_out);
 }
 
@@ -180,6 +184,10 @@ static void add_delta_net(struct build *b)
     add(b, "conv_silu");
     shape_gdn_prep(b->shape, sizeof b->shape, c);
     add(b, "gdn_prep");
+    if (b->card->kind == Q_CARD_CUDA) {
+        shape_gdn_conv_prep(b->shape, sizeof b->shape, c);
+        add(b, "gdn_conv_prep");
+    }
     shape_gdn(b->shape, sizeof b->shape, c);
     add(b, "gdn_step");
     /* The chunked form is another numerics class: strict and reference run the recurrence for any number of rows. */

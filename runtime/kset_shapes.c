@@ -2,6 +2,7 @@
 #include "kernel.h"
 #include "model_parts.h"
 #include <stdio.h>
+#include <string.h>
 
 static unsigned out_of(enum q_act act) { return act == Q_ACT_Q8 ? Q_OUT_Q8 : Q_OUT_F32; }
 
@@ -100,6 +101,18 @@ void shape_gdn_prep(char *dst, size_t cap, const struct q_config *c)
 void shape_gdn(char *dst, size_t cap, const struct q_config *c)
 {
     snprintf(dst, cap, "k_heads=%d,v_heads=%d,dim=%d,group=%s", c->n_k_heads, c->n_v_heads, c->state_dim, c->v_grouped ? "grouped" : "tiled");
+}
+
+void shape_gdn_conv_prep(char *dst, size_t cap, const struct q_config *c)
+{
+    snprintf(dst, cap, "k_heads=%d,v_heads=%d,dim=%d,taps=%d", c->n_k_heads, c->n_v_heads, c->state_dim, c->conv_taps);
+}
+
+void shape_gdn_step_norm(char *dst, size_t cap, const struct q_config *c, unsigned out)
+{
+    shape_gdn(dst, cap, c);
+    size_t n = strlen(dst);
+    snprintf(dst + n, cap - n, ",out=%s", out_name(out));
 }
 
 void shape_gated_norm(char *dst, size_t cap, const struct q_config *c, unsigned out)

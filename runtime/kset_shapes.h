@@ -44,6 +44,9 @@ void shape_attn(char *dst, size_t cap, const struct q_config *c, const char *fk,
 void shape_conv_silu(char *dst, size_t cap, const struct q_config *c);
 void shape_gdn_prep(char *dst, size_t cap, const struct q_config *c);
 void shape_gdn(char *dst, size_t cap, const struct q_config *c);                                   /* gdn_step and gdn_chunk */
+/* The two of a card's steps of few rows: conv_silu with gdn_prep, gdn_step with gated_norm. */
+void shape_gdn_conv_prep(char *dst, size_t cap, const struct q_config *c);
+void shape_gdn_step_norm(char *dst, size_t cap, const struct q_config *c, unsigned out);
 void shape_gated_norm(char *dst, size_t cap, const struct q_config *c, unsigned out);
 void shape_swiglu(char *dst, size_t cap, long n, unsigned out);
 void shape_topk(char *dst, size_t cap, long vocab);                                                /* k = Q_TOPK */
