@@ -279,6 +279,7 @@ int simt_run(const struct simt_call *c, struct q_err *e)
     m.call = c;
     m.seed = c->seed;
     m.failed = 0;
+    m.run++;
     if (!rc) rc = memory_open(c, e);
     if (!rc && !(m.object = dlopen(c->object, RTLD_NOW | RTLD_LOCAL))) rc = q_fail(e, Q_EINTERNAL, "%s", dlerror());
     if (!rc) rc = memory_find_shared(m.object, e);

@@ -83,6 +83,7 @@ struct machine {
     u32 epoch;                       /* the interval between two block barriers; never the same twice */
     u32 block_epoch, phase_epoch;    /* the first of this block, of this launch */
     long n_blocks, block_number;     /* blocks begun in this launch */
+    u32 run;                         /* counts calls of simt_run */
     int failed;
     struct q_err error;
 };

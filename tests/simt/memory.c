@@ -26,16 +26,40 @@ static int by_address(const void *a, const void *b)
     return x->lo < y->lo ? -1 : x->lo > y->lo;
 }
 
+static size_t words_of(size_t bytes) { return bytes / 4 + 1; }
+
+/* Shades for every region that may be written, from one piece of memory that later runs use again as it is: epochs never return, so old
+ * shades say nothing. */
+static int make_shades(struct q_err *e)
+{
+    static struct shade *all;
+    static size_t cap;
+    size_t n = 0;
+    for (int i = 0; i < mem.n; i++)
+        if (mem.region[i].shaded) n += 5 * words_of(mem.region[i].bytes);
+    if (n > cap) {
+        if (all) munmap(all, cap * sizeof *all);
+        cap = 2 * n;
+        all = mmap(NULL, cap * sizeof *all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (all == MAP_FAILED) return all = NULL, cap = 0, q_fail(e, Q_EMEM, "no memory to watch %zu words", n / 5);
+    }
+    struct shade *next = all;
+    for (int i = 0; i < mem.n; i++) {
+        struct region *r = &mem.region[i];
+        if (!r->shaded) continue;
+        r->word = next;
+        r->byte = next + words_of(r->bytes);
+        next += 5 * words_of(r->bytes);
+    }
+    return Q_OK;
+}
+
 static void add_region(void *lo, size_t bytes, enum region_kind kind, const struct simt_buffer *b)
 {
     if (!bytes) return;
     struct region *r = &mem.region[mem.n++];
     if (mem.n > MOST_REGIONS) abort();
-    *r = (struct region){lo, (unsigned char *)lo + bytes, kind, b, NULL, NULL};
-    if (kind != SHARED && (!b || !b->writable)) return;
-    r->word = calloc(bytes / 4 + 1, sizeof *r->word);
-    r->byte = calloc(bytes + 4, sizeof *r->byte);
-    if (!r->word || !r->byte) abort();
+    *r = (struct region){lo, (unsigned char *)lo + bytes, bytes, kind, b, kind == SHARED || (b && b->writable), NULL, NULL};
 }
 
 int memory_open(const struct simt_call *c, struct q_err *e)
@@ -79,12 +103,11 @@ int memory_find_shared(void *object, struct q_err *e)
     if (m.shared_bytes) add_region(m.shared, m.shared_bytes, SHARED, NULL);
     dl_iterate_phdr(add_segments, mem.object_base);
     qsort(mem.region, (size_t)mem.n, sizeof *mem.region, by_address);
-    return Q_OK;
+    return make_shades(e);
 }
 
 void memory_close(void)
 {
-    for (int i = 0; i < mem.n; i++) free(mem.region[i].word), free(mem.region[i].byte);
     shade_close();
     memset(&mem, 0, sizeof mem);
 }

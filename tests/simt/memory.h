@@ -6,7 +6,9 @@
 
 enum region_kind { SHARED, BUFFER, CONSTANT };
 
+/* One line of the cache. */
 struct shade {
+    _Alignas(64)
     u32 write_epoch, write_clock, read_epoch, read_clock;
     u32 read_lanes;              /* of read_warp, all with read_clock; or with clocks of their own in list[read_list - 1] */
     u32 read_list;
@@ -16,14 +18,16 @@ struct shade {
     u16 write_thread, read_warp, read_other;   /* read_other: 1 + a reader of yet another warp */
     u16 atomic_thread, atomic_other;           /* atomic_other: 1 + another thread that changed it in the same epoch */
     u8 in_flight;                /* a copy to it has been issued and not waited for */
-    u8 split;                    /* a word's: its bytes have shades of their own */
+    u32 split;                   /* a word's: the run in which its bytes have shades of their own */
 };
 
 struct region {
     unsigned char *lo, *hi;
+    size_t bytes;                /* that it was made for: hi of dynamic shared memory changes with the launch */
     enum region_kind kind;
     const struct simt_buffer *buffer;
-    struct shade *word, *byte;   /* NULL: read only */
+    int shaded;                  /* 0: read only */
+    struct shade *word, *byte;   /* NULL then */
 };
 
 /* Begins a block, forgets a run. */

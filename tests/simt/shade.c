@@ -182,8 +182,19 @@ static void check_reads(const struct region *r, const struct shade *s, const uns
     if (s->read_other) race(r, p, access, "read", s->read_other - 1, m.epoch, s->read_pc, pc);
 }
 
+/* A read of what this lane, or one that knows as much, has read since the last write, which was in another epoch: nothing to find or to note. */
+static int is_known_read(const struct region *r, struct shade *s, int access)
+{
+    u32 me = 1u << lane_of(m.now);
+    if (access != READ || s->read_epoch != m.epoch || s->write_epoch == m.epoch || s->atomic_epoch || s->in_flight || s->read_list) return 0;
+    if (s->read_warp != m.now->id / WARP || s->read_clock != clock_known(m.now, lane_of(m.now)) || is_foreign(r, s->write_epoch)) return 0;
+    s->read_lanes |= me;
+    return 1;
+}
+
 static void shade_access(const struct region *r, struct shade *s, const unsigned char *p, int access, const void *pc)
 {
+    if (is_known_read(r, s, access)) return;
     u32 offset = (u32)((const unsigned char *)pc - memory_object_base());
     if (s->in_flight && !(access & ISSUE)) {
         char what[160];
@@ -209,7 +220,7 @@ static void split(const struct region *r, size_t word)
         *s = r->word[word];
         if (s->read_list && s->read_epoch == m.epoch) take_list(s, s->read_list);
     }
-    r->word[word].split = 1;
+    r->word[word].split = m.run;
 }
 
 /* Word by word where whole words are accessed, so that most accesses are one. */
@@ -218,8 +229,8 @@ void shade_range(const struct region *r, size_t first, size_t bytes, int access,
     for (size_t i = first, end = first + bytes; i < end;) {
         struct shade *w = &r->word[i / 4];
         int whole = i % 4 == 0 && end - i >= 4;
-        if (!whole && !w->split) split(r, i / 4);
-        if (w->split) {
+        if (!whole && w->split != m.run) split(r, i / 4);
+        if (w->split == m.run) {
             shade_access(r, &r->byte[i], r->lo + i, access, pc);
             i++;
         } else {
