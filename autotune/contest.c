@@ -303,9 +303,10 @@ static int conclude(struct contest *t, int best, struct q_err *e)
 static int run(struct contest *t, const char (*seeds)[256], int n_seeds, int most, int steps, struct q_err *e)
 {
     int best = 0, rc = pick(t, seeds, n_seeds, most, e);
-    if (!rc) rc = build(t, 0, e);
-    if (!rc) rc = default_built(t, e);
     if (!rc) rc = prepare(t, e);
+    if (!rc) rc = build(t, 0, e);          /* while the child makes its cases */
+    if (!rc) rc = default_built(t, e);
+    if (!rc) rc = t->env->m->ready(t->env->m->arg, e);
     if (!rc) rc = check(t, 0, e);
     if (!rc) rc = race(t, 0, 0, &best, e);
     if (!rc && steps) rc = try_steps(t, &best, e);

@@ -18,6 +18,7 @@ struct measure {
     int signal_fd;
     struct child child;
     int running, to;            /* to: write end of the child's stdin */
+    int making;                 /* 1 + the slot whose problem the child has not answered yet; 0: none */
     char answer[ANSWER];
     char *problem[MEASURE_SLOTS];   /* owned: the requests that a new child gets first, NULL for empty slots */
 };
@@ -120,11 +121,31 @@ static int died(struct measure *m, enum wait w, int deadline_s, struct q_err *e)
     return q_fail(e, Q_EINTERNAL, "ended the measuring child with status %d", status);
 }
 
+/* Waits for the problem that is in the making, if one is. A failure is that problem's. */
+static int settle(void *arg, struct q_err *e)
+{
+    struct measure *m = arg;
+    int slot = m->making - 1;
+    if (slot < 0) return Q_OK;
+    m->making = 0;
+    enum wait w = read_line(m, now() + PROBLEM_S);
+    cJSON *answer = w == CAME ? cJSON_Parse(m->answer) : NULL;
+    int made = cJSON_IsTrue(cJSON_GetObjectItem(answer, "ok"));
+    const char *why = cJSON_GetStringValue(cJSON_GetObjectItem(answer, "why"));
+    int rc = made ? Q_OK : q_fail(e, Q_EINTERNAL, "%s", why ? why : "the measuring child's answer is not understood");
+    cJSON_Delete(answer);
+    if (made) return Q_OK;
+    cJSON_free(m->problem[slot]);
+    m->problem[slot] = NULL;
+    return w == CAME ? rc : died(m, w, PROBLEM_S, e);
+}
+
 /* Sends a request; *answer is the caller's to delete, NULL on failure. */
 static int ask(struct measure *m, const char *text, int deadline_s, cJSON **answer, struct q_err *e)
 {
     *answer = NULL;
-    int rc = m->running ? Q_OK : restart(m, e);
+    int rc = settle(m, e);
+    if (!rc && !m->running) rc = restart(m, e);
     if (rc) return rc;
     enum wait w = send_line(m, text) ? ENDED : read_line(m, now() + deadline_s);
     if (w != CAME) return died(m, w, deadline_s, e);
@@ -162,7 +183,8 @@ static void add_size(cJSON *list, const struct measure_size *s)
 static int set_problem(void *arg, int slot, const struct measure_problem *p, struct q_err *e)
 {
     struct measure *m = arg;
-    cJSON *q = cJSON_CreateObject(), *answer;
+    cJSON *q = cJSON_CreateObject();
+    settle(m, NULL);             /* what failed then was told to nobody who asked */
     cJSON_AddStringToObject(q, "do", "problem");
     cJSON_AddNumberToObject(q, "slot", slot);
     cJSON_AddStringToObject(q, "ref", p->ref);
@@ -174,12 +196,13 @@ static int set_problem(void *arg, int slot, const struct measure_problem *p, str
     char *text = cJSON_PrintUnformatted(q);
     cJSON_Delete(q);
     if (!text) return q_fail(e, Q_EMEM, "no memory for a request");
-    free(m->problem[slot]);
+    cJSON_free(m->problem[slot]);
     m->problem[slot] = NULL;
-    int rc = ask(m, text, PROBLEM_S, &answer, e);
+    int rc = m->running ? Q_OK : restart(m, e);
+    if (!rc && send_line(m, text)) rc = died(m, ENDED, PROBLEM_S, e);
     if (rc) cJSON_free(text);
     else m->problem[slot] = text;
-    cJSON_Delete(answer);
+    m->making = rc ? 0 : slot + 1;
     return rc;
 }
 
@@ -267,4 +290,4 @@ void measure_close(struct measure *m)
     free(m);
 }
 
-struct measurer measure_table(struct measure *m) { return (struct measurer){ m, set_problem, check, time_candidate, drop }; }
+struct measurer measure_table(struct measure *m) { return (struct measurer){ m, set_problem, settle, check, time_candidate, drop }; }

@@ -34,8 +34,10 @@ struct measure_kernel {
 /* Problems are held in slots, so that kernels of different problems (weight layouts) can be timed turn by turn. */
 struct measurer {
     void *arg;
-    /* Makes cases and truths of a slot, whatever it held. */
+    /* Has cases and truths of a slot made, whatever it held; they may be still in the making when this returns. */
     int (*problem)(void *arg, int slot, const struct measure_problem *p, struct q_err *e);
+    /* Waits until they are made. */
+    int (*ready)(void *arg, struct q_err *e);
     /* Twice on both cases: within tolerance of ref.c, canaries intact, the same bytes again. hash: of the outputs. Q_EINTERNAL: this
      * candidate is bad, the line says why; any other code ends the tune. */
     int (*check)(void *arg, int slot, const struct measure_kernel *k, char hash[17], struct q_err *e);

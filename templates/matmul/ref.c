@@ -22,16 +22,20 @@ static struct weights weights_of(const struct q_shape *s)
     return w;
 }
 
+/* Large matrices repeat after a prime number of blocks, so that no two rows are alike and a gigabyte is soon there. */
+enum { PERIOD = 524287 };
+
 static void fill_q8(unsigned char *p, size_t blocks, int k, unsigned long long *seed)
 {
-    for (size_t b = 0; b < blocks; b++, p += 34) {
+    for (size_t b = 0; b < blocks && b < PERIOD; b++) {
         u16 d = ref_f32_to_half((f32)(ref_uniform(seed, 0.5, 1.5) / 128));
-        memcpy(p, &d, 2);
+        memcpy(p + b * 34, &d, 2);
         for (int i = 0; i < 32; i += 8) {
             unsigned long long bits = ref_next(seed);
-            memcpy(p + 2 + i, &bits, 8);
+            memcpy(p + b * 34 + 2 + i, &bits, 8);
         }
     }
+    for (size_t b = PERIOD; b < blocks; b += PERIOD) memcpy(p + b * 34, p, (blocks - b < PERIOD ? blocks - b : PERIOD) * 34);
 }
 
 static void fill_file(const struct q_format *f, void *p, size_t count, int k, unsigned long long *seed)
@@ -94,12 +98,14 @@ static void make_parts(struct ref_case *c, struct matmul_args *a, int rows, int 
         a->part[i] = ref_buf(c, names[i], REF_OUT, REF_F32, (size_t)rows * (size_t)(a->first[i + 1] - a->first[i]), 1e-5);
 }
 
+enum { LARGE = 1 << 28 };    /* elements of a matrix that is not doubled */
+
 static int matmul_make(struct ref_case *c, void *args, const struct q_shape *s, const struct ref_size *size, unsigned long long seed)
 {
     struct matmul_args *a = args;
     struct weights w = weights_of(s);
     if (!w.format || !w.layout || !w.layout->fits(w.format, w.n, w.k)) return -1;
-    int offset = (int)(ref_next(&seed) & 1) && !size->plain, listed = (int)(ref_next(&seed) & 1) && !size->plain, x_rows = size->rows + (listed ? 3 : 0);
+    int offset = (int)(ref_next(&seed) & 1) && !size->plain && (i64)w.n * w.k < LARGE, listed = (int)(ref_next(&seed) & 1) && !size->plain, x_rows = size->rows + (listed ? 3 : 0);
     memset(a, 0, sizeof *a);
     i32 *rows = ref_buf(c, "n_rows", REF_IN, REF_I32, 1, 0);
     *rows = size->rows;
@@ -137,17 +143,21 @@ static void matmul_run(const void *args, const struct q_shape *s)
     int add = shape_is(s, "epi", "add"), parts = shape_is(s, "epi", "parts");
     const char *base = (const char *)a->w + (a->w_offset ? *a->w_offset : 0);
     float *row = malloc((size_t)w.k * sizeof *row);
-    if (!row) abort();
+    double *x = malloc((size_t)*a->n_rows * (size_t)w.k * sizeof *x + 1);
+    if (!row || !x) abort();
+    for (int r = 0; r < *a->n_rows; r++)
+        for (int i = 0; i < w.k; i++) x[(size_t)r * w.k + i] = x_at(a, &w, a->list ? a->list[r] : r, i);
     for (int j = 0; j < w.n; j++) {
         w.layout->row(w.format, row, base, w.n, w.k, j);
         for (int r = 0; r < *a->n_rows; r++) {
             double sum = 0;
-            for (int i = 0; i < w.k; i++) sum += row[i] * x_at(a, &w, a->list ? a->list[r] : r, i);
+            for (int i = 0; i < w.k; i++) sum += row[i] * x[(size_t)r * w.k + i];
             f32 *y = parts ? matmul_part(a, r, j) : a->y + r * a->y_stride + j;
             *y = (f32)(add ? *y + sum : sum);
         }
     }
     free(row);
+    free(x);
 }
 
 const struct op_ref ref_matmul = { "matmul", sizeof(struct matmul_args), matmul_make, matmul_run };
