@@ -90,7 +90,7 @@ static int measured(const struct options *o, const struct target *t, struct gen 
     quiet.progress = NULL;
     struct tune_opts to = { .t = t, .g = g, .build = &quiet, .compiler = compiler, .given = &o->given, .device = o->device, .effort = o->effort, .model = o->model, .preset = o->preset,
                             .type = o->type, .tunes = o->tunes, .program = program, .progress = stderr, .results = stdout };
-    r = tune_make(&to, e);
+    r = o->roofs ? tune_roofs(&to, e) : tune_make(&to, e);
     if (!r || !interrupted(b->signal_fd)) return r;
     q_fail(e, Q_EIO, "interrupted: nothing is recorded; the kernels that were built are kept");
     return INTERRUPTED;
@@ -105,8 +105,8 @@ static int tune_with(const struct options *o, struct store *s, struct gen *g, st
     struct build_progress p = { start };
     struct build_opts b = { .store = s, .compiler = &compiler, .jobs = jobs_of(o), .deadline_s = 60, .signal_fd = catch_signals(),
                             .progress = show_progress, .progress_arg = &p };
-    int r = target_open(&t, o->model, o->preset, o->type, e);
-    if (!r && strcmp(o->effort, "none")) r = measured(o, &t, g, &b, &compiler, e);
+    int r = o->roofs ? Q_OK : target_open(&t, o->model, o->preset, o->type, e);
+    if (!r && (o->roofs || strcmp(o->effort, "none"))) r = measured(o, &t, g, &b, &compiler, e);
     else if (!r && !(r = defaults_make(&t, g, &b, &compiler, &o->given, say, NULL, &result, e))) report(&result, &compiler, now() - start);
     target_close(&t);
     if (b.signal_fd >= 0) close(b.signal_fd);
@@ -125,6 +125,19 @@ static int tune(const struct options *o, struct store *s, struct q_err *e)
 
 /* --- list -------------------------------------------------------------------------------------------------------------- */
 
+/* What a winner does, in the units that its roof is in. */
+static int table_record(void *arg, const struct record *r, const char *path)
+{
+    double bytes = 0, ops = 0, us = r->n_times ? r->time[0].median_us : 0;
+    (void)arg;
+    (void)path;
+    if (us <= 0) return 0;
+    record_cost(&r->cost, r->time[0].rows, r->time[0].past, &bytes, &ops);
+    printf("| %-14s | %-70s | %5d %6d | %9.1f | %8.1f | %8.2f | %5.1f %-5s | %s\n", r->op, r->shape, r->time[0].rows, r->time[0].past, us, bytes / us * 1e-3,
+           ops / us * 1e-6, r->roof_pct, r->bound, r->params);
+    return 0;
+}
+
 static int list_record(void *arg, const struct record *r, const char *path)
 {
     const struct options *o = arg;
@@ -139,8 +152,10 @@ static int list_record(void *arg, const struct record *r, const char *path)
 static int list(struct options *o, struct store *s, struct q_err *e)
 {
     fprintf(stderr, "card %s\n", o->card.key);
+    if (o->table) puts("| op             | shape                                                                  |  rows   past |   us/call |     GB/s |    TOP/s | % of roof   | params\n"
+                       "|----------------|------------------------------------------------------------------------|-------------:|----------:|---------:|---------:|-------------|-------");
     if (o->measured) return measured_print(stdout, s, o->card.key, e);
-    return store_each(s, o->card.key, list_record, o, e);
+    return store_each(s, o->card.key, o->table ? table_record : list_record, o, e);
 }
 
 /* --- NVRTC ------------------------------------------------------------------------------------------------------------- */

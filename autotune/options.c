@@ -29,17 +29,18 @@ void options_usage(FILE *f)
           "  -j N                 compilers at a time (default: one a CPU)\n"
           "  --generator DIR      templates of this source tree instead of the built-in ones\n"
           "  --json               list: one record a line, as stored\n"
+          "  --table              list: what was measured, with microseconds and percent of the roof\n"
           "  --measured           list: winners that were measured, as tuned/ holds them for a card\n", f);
 }
 
-enum { O_EFFORT = 256, O_PRESET, O_TYPE, O_NUMERICS, O_KV_K, O_KV_V, O_CARD, O_DEVICE, O_TUNES, O_CACHE, O_CC, O_NVRTC, O_GENERATOR, O_JSON, O_MEASURED, O_VERSION, O_HELP };
+enum { O_EFFORT = 256, O_PRESET, O_TYPE, O_NUMERICS, O_KV_K, O_KV_V, O_CARD, O_DEVICE, O_TUNES, O_CACHE, O_CC, O_NVRTC, O_GENERATOR, O_JSON, O_MEASURED, O_TABLE, O_ROOFS, O_VERSION, O_HELP };
 
 static const struct option longs[] = {
     { "effort", 1, NULL, O_EFFORT },     { "preset", 1, NULL, O_PRESET },   { "type", 1, NULL, O_TYPE },
     { "numerics", 1, NULL, O_NUMERICS }, { "kv-k", 1, NULL, O_KV_K },       { "kv-v", 1, NULL, O_KV_V },
     { "card", 1, NULL, O_CARD },         { "tunes", 1, NULL, O_TUNES },     { "cache", 1, NULL, O_CACHE },
     { "cc", 1, NULL, O_CC },             { "generator", 1, NULL, O_GENERATOR }, { "json", 0, NULL, O_JSON },
-    { "measured", 0, NULL, O_MEASURED },
+    { "measured", 0, NULL, O_MEASURED },   { "table", 0, NULL, O_TABLE },     { "roofs", 0, NULL, O_ROOFS },
     { "version", 0, NULL, O_VERSION },   { "help", 0, NULL, O_HELP },       { "threads", 1, NULL, 't' },
     { "device", 1, NULL, O_DEVICE },     { "nvrtc", 1, NULL, O_NVRTC },
     { "model", 1, NULL, 'm' },           { "jobs", 1, NULL, 'j' },          { 0 },
@@ -89,6 +90,8 @@ static int read_words(struct options *o, struct raw *r, int argc, char **argv, s
         if (slot) *slot = optarg;
         else if (c == O_JSON) o->json = 1;
         else if (c == O_MEASURED) o->measured = 1;
+        else if (c == O_TABLE) o->table = 1;
+        else if (c == O_ROOFS) o->roofs = 1;
         else if (c == O_VERSION) printf("quarry-tune %s\n", QUARRY_VERSION);
         else if (c == O_HELP || c == 'h') options_usage(stdout);
         else if (c == ':') return q_fail(e, Q_EINPUT, "%s needs a value", argv[optind - 1]);
@@ -146,7 +149,7 @@ static int check(struct options *o, const struct raw *raw, struct q_err *e)
     if (numerics < 0) return q_fail(e, Q_EINPUT, "--numerics: expected strict, pinned, free or reference, found '%s'", raw->numerics);
     o->numerics = (enum q_numerics)numerics;
     if ((r = to_count("-t", raw->threads, &threads, e)) || (r = to_count("-j", raw->jobs, &o->jobs, e))) return r;
-    if (!strcmp(o->verb, "tune") && !o->model == !o->preset) return q_fail(e, Q_EINPUT, "expected one of -m FILE and --preset NAME");
+    if (!strcmp(o->verb, "tune") && !o->roofs && !o->model == !o->preset) return q_fail(e, Q_EINPUT, "expected one of -m FILE and --preset NAME");
     if (raw->card && o->device) return q_fail(e, Q_EINPUT, "--card names a card that need not be here, --device one that is: expected one of them");
     if (!o->device) o->device = "auto";
     return raw->card ? card_parse(&o->card, raw->card, e) : card_of_device(o, threads, e);

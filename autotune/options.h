@@ -18,7 +18,8 @@ struct options {
     const char *tunes, *cache, *generator;
     struct compiler_given given;     /* --cc, --nvrtc */
     int jobs;                        /* 0: one a CPU */
-    int json, measured;
+    int json, measured, table;
+    int roofs;                       /* --roofs, for `quarry doctor`: only the ceilings of the card are measured and recorded */
     int done;                        /* --help or --version was answered */
 };
 

@@ -408,6 +408,22 @@ static long cold_bytes(const struct target *t)
     return (long)model;
 }
 
+int tune_roofs(const struct tune_opts *o, struct q_err *e)
+{
+    struct tuner t = { .o = o, .progress = { .f = o->progress, .start = progress_now() } };
+    if (!is_card(&t)) return q_fail(e, Q_EINPUT, "--roofs is of a card: expected --device cuda:N, found a CPU");
+    t.env = (struct contest_env){ .t = o->t, .g = o->g, .build = o->build, .m = &t.table, .effort = effort_find("quick"), .can_build = &t.can_build };
+    int rc = store_can_put(o->build->store, e);
+    if (!rc) rc = store_can_write(o->build->store, e);
+    if (!rc) rc = compiler_find(o->compiler, &o->t->card, o->given, e);
+    if (!rc) rc = open_measurer(&t, e);
+    if (!rc) rc = measure_ceilings(&t, e);
+    if (!rc) rc = write_records(&t, e);
+    measure_close(t.measure);
+    free(t.found.f);
+    return rc;
+}
+
 int tune_make(const struct tune_opts *o, struct q_err *e)
 {
     struct tuner t = { .o = o, .progress = { .f = o->progress, .start = progress_now() } };
