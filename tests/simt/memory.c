@@ -187,7 +187,8 @@ void memory_access(const void *at, size_t bytes, int access, const void *pc)
     const unsigned char *p = at;
     const struct region *r = find(p);
     if (!r || p + bytes > r->hi) outside(p, bytes, access, pc);
-    if (r->kind == BUFFER && !r->buffer->early && !m.now->has_waited) thread_fail(pc, "%s %s before pdl_wait()", access_verb(access), r->buffer->name);
+    int early = r->kind == BUFFER && r->buffer->early && !(access & (WRITE | ATOMIC));
+    if (r->kind == BUFFER && !early && !m.now->has_waited) thread_fail(pc, "%s %s before pdl_wait()", access_verb(access), r->buffer->name);
     if (r->kind == CONSTANT && !(access & (WRITE | ATOMIC))) return;
     if (!r->word) {
         char what[160];
