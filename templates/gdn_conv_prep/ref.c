@@ -15,7 +15,9 @@ struct sizes {
 
 static struct sizes sizes_of(const struct q_shape *s)
 {
-    struct sizes z = { shape_int(s, "k_heads", 0), shape_int(s, "v_heads", 0), shape_int(s, "dim", 0), shape_int(s, "taps", 0), 0 };
+    struct sizes z = { .k_heads = shape_int(s, "k_heads", 0), .v_heads = shape_int(s, "v_heads", 0) };
+    z.dim = shape_int(s, "dim", 0);
+    z.taps = shape_int(s, "taps", 0);
     z.channels = (2 * z.k_heads + z.v_heads) * z.dim;
     return z;
 }
@@ -23,20 +25,21 @@ static struct sizes sizes_of(const struct q_shape *s)
 /* alpha covers both ends of softplus. */
 static void make_gates(struct ref_case *c, struct gdn_conv_prep_args *a, size_t rows, size_t heads, unsigned long long *seed)
 {
-    f32 *alpha = ref_buf(c, "alpha", REF_IN, REF_F32, rows * heads, 0), *beta = ref_buf(c, "beta", REF_IN, REF_F32, rows * heads, 0);
+    size_t n = rows * heads;
+    f32 *alpha = ref_buf(c, "alpha", REF_IN, REF_F32, n, 0), *beta = ref_buf(c, "beta", REF_IN, REF_F32, n, 0);
     f32 *decay = ref_buf(c, "a", REF_IN, REF_F32, heads, 0), *dt = ref_buf(c, "dt", REF_IN, REF_F32, heads, 0);
-    for (size_t i = 0; i < rows * heads; i++) {
+    for (size_t i = 0; i < n; i++) {
         alpha[i] = (f32)ref_uniform(seed, -40, 40);
         beta[i] = (f32)ref_uniform(seed, -100, 100);
     }
     for (size_t h = 0; h < heads; h++) decay[h] = (f32)-exp(ref_uniform(seed, -3, 3));
     ref_fill_f32(dt, heads, seed, 1);
     a->alpha = alpha, a->beta = beta, a->a = decay, a->dt = dt;
-    a->g = ref_buf(c, "g", REF_OUT, REF_F32, rows * heads, 1e-6);
-    a->b = ref_buf(c, "b", REF_OUT, REF_F32, rows * heads, 1e-6);
+    a->g = ref_buf(c, "g", REF_OUT, REF_F32, n, 1e-6);
+    a->b = ref_buf(c, "b", REF_OUT, REF_F32, n, 1e-6);
 }
 
-/* The first head's weights are small enough for eps to count; values of v are near those of k, as the tolerance is one for all. */
+/* The first head's weights are small enough for eps to count. v is not much larger than k: one tolerance serves all of c. */
 static int make(struct ref_case *c, void *args, const struct q_shape *s, const struct ref_size *size, unsigned long long seed)
 {
     struct gdn_conv_prep_args *a = args;

@@ -1,16 +1,15 @@
 -- On a card only: there a step of few rows costs its launches. Elsewhere conv_silu and gdn_prep do it.
 local GATE_WARPS = 4 -- of 32 gates, as kernel.cu.in has them
 
+local function channels(p) return (2 * p.k_heads + p.v_heads) * p.dim end
+
 return {
   shape   = { "k_heads", "v_heads", "dim", "taps" },
   params  = {},
   require = { { "a card: a CPU runs conv_silu and gdn_prep", function() return false end } },
   default = function() return {} end,
-  bytes   = function(p, rows)
-    local channels = (2 * p.k_heads + p.v_heads) * p.dim
-    return rows * (8 * channels + 16 * p.v_heads) + 4 * channels * (3 * p.taps - 2)
-  end,
-  ops     = function(p, rows) return rows * ((2 * p.k_heads + p.v_heads) * p.dim * (2 * p.taps + 20) + 6 * p.k_heads * p.dim + 60 * p.v_heads) end,
+  bytes   = function(p, rows) return rows * (8 * channels(p) + 16 * p.v_heads) + 4 * channels(p) * (3 * p.taps - 2) end,
+  ops     = function(p, rows) return rows * (channels(p) * (2 * p.taps + 20) + 6 * p.k_heads * p.dim + 60 * p.v_heads) end,
   cuda    = {
     params = {
       { "lanes", { 32, 64, 128, 256 } }, -- of a head: a warp adds its squares by shuffles, several by shared memory
@@ -18,9 +17,11 @@ return {
     },
     require = {
       { "dim is a multiple of 8, at most 256", function(p) return p.dim % 8 == 0 and p.dim >= 8 and p.dim <= 256 end },
-      { "value heads are a multiple of key heads", function(p) return p.k_heads >= 1 and p.v_heads >= 1 and p.v_heads % p.k_heads == 0 end },
+      { "value heads are a multiple of key heads",
+        function(p) return p.k_heads >= 1 and p.v_heads >= 1 and p.v_heads % p.k_heads == 0 end },
       { "a filter has 2 to 8 taps", function(p) return p.taps >= 2 and p.taps <= 8 end },
-      { "a block is one head, or a warp each of several", function(p) return p.threads == p.lanes or (p.lanes == 32 and p.threads > 32) end },
+      { "a block is one head, or a warp each of several",
+        function(p) return p.threads == p.lanes or (p.lanes == 32 and p.threads > 32) end },
       { "half of the lanes are too few for a head", function(p) return p.lanes == 32 or p.lanes < 2 * p.dim end },
     },
     default = function(p) -- a channel a thread
