@@ -95,10 +95,10 @@ static void push_products(struct build *b, const struct q_tensor *const *t, floa
     push_matrix(b, whole, &args, x, Q_EPI_PARTS);
 }
 
-/* A block's last product, added to the residual stream; its fp32 input is quantised first if the weight wants that. */
-static void push_residual(struct build *b, const struct q_tensor *t, const struct rows *x)
+/* A block's last product, added to the residual stream. out: what is in x; fp32 is quantised first if the weight wants that. */
+static void push_residual(struct build *b, const struct q_tensor *t, const struct rows *x, unsigned out)
 {
-    if (kset_act(t, b->p->numerics) == Q_ACT_Q8) {
+    if (kset_act(t, b->p->numerics) == Q_ACT_Q8 && !(out & Q_OUT_Q8)) {
         struct quantize_args args = {.n_rows = x->n, .x = x->f32, .q = x->q8};
         shape_quantize(b->shape, sizeof b->shape, (long)t->k);
         push(b, "quantize", &args, sizeof args);
@@ -118,7 +118,7 @@ static void push_qkv(struct build *b, const struct q_layer *l, const struct rows
     push(b, "qk_rope", &args, sizeof args);
 }
 
-static void push_attention(struct build *b, int layer)
+static void push_attention(struct build *b, const struct q_layer *l, int layer)
 {
     const struct q_parts *p = b->p;
     const struct q_scratch *s = p->scratch;
@@ -127,8 +127,8 @@ static void push_attention(struct build *b, int layer)
     shape_kv_append(b->shape, sizeof b->shape, c, p->kv_k, p->kv_v);
     push(b, "kv_append", &append, sizeof append);
     struct attn_args attn = {.step = p->step, .q = s->mid, .qg = s->wide, .pages_k = p->kv->k[layer], .pages_v = p->kv->v[layer],
-                             .scale = c->attn_scale, .o = s->m, .work = s->work};
-    shape_attn(b->shape, sizeof b->shape, c, p->kv_k, p->kv_v);
+                             .scale = c->attn_scale, .o = s->m, .oq = s->mq, .work = s->work};
+    shape_attn(b->shape, sizeof b->shape, c, p->kv_k, p->kv_v, kset_out_attn(l, c, p->numerics));
     push(b, b->form == Q_FEW ? "attn_decode" : "attn_prefill", &attn, sizeof attn);
 }
 
@@ -201,13 +201,12 @@ static void push_layer(struct build *b, const struct q_layer *l, int nth)
     push_norm(b, kset_out_attn_norm(l, b->p->numerics), &h, NULL, s->x, &l->attn_norm, b->p->model->config.n_embd);
     if (l->kind == Q_LAYER_ATTN) {
         push_qkv(b, l, &h);
-        push_attention(b, nth);
-        push_residual(b, &l->wo, &m);
+        push_attention(b, l, nth);
+        push_residual(b, &l->wo, &m, kset_out_attn(l, &b->p->model->config, b->p->numerics));
     } else {
         push_products(b, (const struct q_tensor *[]){&l->qkv, &l->z, &l->alpha, &l->beta}, (float *[]){s->wide, s->z, s->alpha, s->beta}, 4, &h);
         push_delta(b, l, nth);
-        if (kset_out_gated_norm(l, &b->p->model->config, b->p->numerics) & Q_OUT_Q8) push_product(b, &l->ssm_out, &m, s->x, 1);
-        else push_residual(b, &l->ssm_out, &m);
+        push_residual(b, &l->ssm_out, &m, kset_out_gated_norm(l, &b->p->model->config, b->p->numerics));
     }
     push_ffn(b, l, &h, &m);
 }

@@ -126,12 +126,22 @@ static void add_norm(struct build *b, unsigned out)
     add(b, "rmsnorm");
 }
 
-/* Attention's result is fp32; a last matrix that meets int8 has it quantised. */
+/* A last matrix that meets int8 has its fp32 input quantised. */
 static void add_quantize(struct build *b, const struct q_tensor *w)
 {
     if (kset_act(w, b->numerics) != Q_ACT_Q8) return;
     shape_quantize(b->shape, sizeof b->shape, (long)w->k);
     add(b, "quantize");
+}
+
+/* Attention writes what wo takes, if it can. */
+static void add_attn(struct build *b, const struct q_layer *l)
+{
+    unsigned out = kset_out_attn(l, &b->m->config, b->numerics);
+    shape_attn(b->shape, sizeof b->shape, &b->m->config, b->kv_k, b->kv_v, out);
+    add(b, "attn_decode");
+    add(b, "attn_prefill");
+    if (!(out & Q_OUT_Q8)) add_quantize(b, &l->wo);
 }
 
 /* A delta net's norm writes what ssm_out takes, if it can. */
@@ -153,7 +163,7 @@ static void add_layers(struct build *b)
         const struct q_layer *l = &b->m->layers[i];
         add_norm(b, kset_out_attn_norm(l, b->numerics));
         add_norm(b, kset_out_ffn_norm(l, b->numerics));
-        if (l->kind == Q_LAYER_ATTN) add_quantize(b, &l->wo);
+        if (l->kind == Q_LAYER_ATTN) add_attn(b, l);
         else add_gated_norm(b, l);
         shape_swiglu(b->shape, sizeof b->shape, b->m->config.n_ff, kset_out_swiglu(l, b->numerics));
         add(b, "swiglu");
@@ -171,9 +181,6 @@ static void add_attention(struct build *b)
     add(b, "qk_rope");
     shape_kv_append(b->shape, sizeof b->shape, c, b->kv_k, b->kv_v);
     add(b, "kv_append");
-    shape_attn(b->shape, sizeof b->shape, c, b->kv_k, b->kv_v);
-    add(b, "attn_decode");
-    add(b, "attn_prefill");
 }
 
 static void add_delta_net(struct build *b)

@@ -31,6 +31,11 @@ unsigned kset_out_ffn_norm(const struct q_layer *l, enum q_numerics numerics)
 
 unsigned kset_out_swiglu(const struct q_layer *l, enum q_numerics numerics) { return out_of(kset_act(&l->ffn_down, numerics)); }
 
+unsigned kset_out_attn(const struct q_layer *l, const struct q_config *c, enum q_numerics numerics)
+{
+    return c->head_dim % Q8_BLOCK ? Q_OUT_F32 : out_of(kset_act(&l->wo, numerics));
+}
+
 unsigned kset_out_gated_norm(const struct q_layer *l, const struct q_config *c, enum q_numerics numerics)
 {
     return c->state_dim % Q8_BLOCK ? Q_OUT_F32 : out_of(kset_act(&l->ssm_out, numerics));
@@ -83,9 +88,9 @@ void shape_kv_append(char *dst, size_t cap, const struct q_config *c, const char
     snprintf(dst, cap, "kv_heads=%d,head_dim=%d,fk=%s,fv=%s", c->n_head_kv, c->head_dim, fk, fv);
 }
 
-void shape_attn(char *dst, size_t cap, const struct q_config *c, const char *fk, const char *fv)
+void shape_attn(char *dst, size_t cap, const struct q_config *c, const char *fk, const char *fv, unsigned out)
 {
-    snprintf(dst, cap, "heads=%d,kv_heads=%d,head_dim=%d,fk=%s,fv=%s", c->n_head, c->n_head_kv, c->head_dim, fk, fv);
+    snprintf(dst, cap, "heads=%d,kv_heads=%d,head_dim=%d,fk=%s,fv=%s,out=%s", c->n_head, c->n_head_kv, c->head_dim, fk, fv, out_name(out));
 }
 
 void shape_conv_silu(char *dst, size_t cap, const struct q_config *c)

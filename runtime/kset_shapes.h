@@ -18,11 +18,12 @@ enum { Q_OUT_F32 = 1, Q_OUT_Q8 = 2 };
 /* The activations that weight `w` meets: its format's own, fp32 under numerics `reference`. */
 enum q_act kset_act(const struct q_tensor *w, enum q_numerics numerics);
 /* What the readers of a layer's attn_norm (wq wk wv, or qkv z alpha beta), of its ffn_norm (gate up), of its ffn_down's input and of the
- * output norm (head) need: sets of Q_OUT_*. A delta net's norm gives ssm_out int8 only where no block of 32 reaches into the next
- * head; else what it writes is quantised after. */
+ * output norm (head) need: sets of Q_OUT_*. Attention gives wo, and a delta net's norm ssm_out, int8 only where no block of 32 reaches
+ * into the next head; else what they write is quantised after. */
 unsigned kset_out_attn_norm(const struct q_layer *l, enum q_numerics numerics);
 unsigned kset_out_ffn_norm(const struct q_layer *l, enum q_numerics numerics);
 unsigned kset_out_swiglu(const struct q_layer *l, enum q_numerics numerics);
+unsigned kset_out_attn(const struct q_layer *l, const struct q_config *c, enum q_numerics numerics);
 unsigned kset_out_gated_norm(const struct q_layer *l, const struct q_config *c, enum q_numerics numerics);
 unsigned kset_out_head(const struct q_model *m, enum q_numerics numerics);
 
@@ -40,7 +41,7 @@ void shape_quantize(char *dst, size_t cap, long n);
 void shape_rope_table(char *dst, size_t cap, const struct q_config *c);
 void shape_qk_rope(char *dst, size_t cap, const struct q_config *c);
 void shape_kv_append(char *dst, size_t cap, const struct q_config *c, const char *fk, const char *fv);
-void shape_attn(char *dst, size_t cap, const struct q_config *c, const char *fk, const char *fv);  /* attn_prefill and attn_decode */
+void shape_attn(char *dst, size_t cap, const struct q_config *c, const char *fk, const char *fv, unsigned out);  /* attn_prefill and attn_decode */
 void shape_conv_silu(char *dst, size_t cap, const struct q_config *c);
 void shape_gdn_prep(char *dst, size_t cap, const struct q_config *c);
 void shape_gdn(char *dst, size_t cap, const struct q_config *c);                                   /* gdn_step and gdn_chunk */

@@ -19,12 +19,21 @@ local function static_bytes(p)
   return 4 * p.warps * (share(p) * (p.head_dim + 2) + 32 * lib.round_up(share(p), 4)) + 4 * share(p) * p.head_dim
 end
 
+-- A row's queries, gates and results.
+local function row_bytes(p)
+  local n = p.heads * p.head_dim
+  return 8 * n + (p.out ~= "q8" and 4 * n or 0) + (p.out ~= "f32" and n + n // 4 or 0)
+end
+
+local whole_blocks = { "out as int8 needs whole blocks of 32 in a head", function(p) return p.out == "f32" or p.head_dim % 32 == 0 end }
+
 local cuda = {
   params = { { "path", { "split", "tree" } }, { "warps", { 2, 4, 8 } }, { "chunk", { 64, 128, 256, 512 } }, { "lanes", { 8, 16, 32 } },
              { "unroll", { 2, 4, 8 } } },
   require = {
     { "heads are a multiple of kv_heads, at most 16 to one", function(p) return p.heads % p.kv_heads == 0 and group_of(p) <= 16 end },
     { "the head is at most 1024 wide", function(p) return p.head_dim <= 1024 end },
+    whole_blocks,
     { "tree has one form: chunks of 256, a warp a token, four at a time", function(p)
       return is_split(p) or p.chunk == 256 and p.lanes == 32 and p.unroll == 4 end },
     { "split reads K and V of f16 in vectors of 8 that the lanes of a token divide", function(p)
@@ -50,7 +59,7 @@ local cuda = {
 }
 
 return {
-  shape = { "heads", "kv_heads", "head_dim", { "fk", { "f16", "f32" } }, { "fv", { "f16", "f32" } } },
+  shape = { "heads", "kv_heads", "head_dim", { "fk", { "f16", "f32" } }, { "fv", { "f16", "f32" } }, { "out", { "f32", "q8", "both" } } },
   args = "attn_prefill", ref = "attn_prefill",
   params = { { "isa", lib.isa }, { "fma", lib.fma }, { "rows", { 1, 2, 4 } }, { "vecs", { 1, 2, 4 } }, { "block", { 8, 16, 64 } },
              { "ahead", { 0, 1 } } },
@@ -58,6 +67,7 @@ return {
     { "heads are a multiple of kv_heads, at most 16 to one", function(p)
       return p.heads % p.kv_heads == 0 and p.heads // p.kv_heads <= 16 end },
     { "the head is at most 1024 wide", function(p) return p.head_dim <= 1024 end },
+    whole_blocks,
     { "no more rows share a load than heads share a key, or rows are wasted in decode", function(p)
       return p.rows == 1 or p.rows < 2 * (p.heads // p.kv_heads) end },
     { "the partial sums of a score stay in registers", function(p)
@@ -74,7 +84,7 @@ return {
   numerics = lib.numerics_by_fma,
   bytes = function(p, rows, past)
     local value = (p.fk == "f16" and 2 or 4) + (p.fv == "f16" and 2 or 4)
-    return (past + rows) * p.kv_heads * p.head_dim * value + rows * p.heads * p.head_dim * 12
+    return (past + rows) * p.kv_heads * p.head_dim * value + rows * row_bytes(p)
   end,
   ops = function(p, rows, past) return rows * (past + 1) * p.heads * p.head_dim * 4 end,
   cuda = cuda,

@@ -66,13 +66,15 @@ static int attn_make(struct ref_case *c, void *args, const struct q_shape *s, co
     f32 *qg = ref_buf(c, "qg", REF_IN, REF_F32, size->rows * row * 2, 0);
     ref_fill_f32(qg, size->rows * row * 2, &seed, 2.0);
     size_t work = (size_t)attn_work(size->rows, d.heads, d.dim, size->past + size->rows, size->parts);
-    *(struct attn_args *)args = (struct attn_args){
+    struct attn_args *a = args;
+    *a = (struct attn_args){
         .step = step, .q = queries(c, step, row, &seed), .qg = qg, .scale = (f32)(1 / sqrt(d.dim)),
         .pages_k = pages_of(c, "pages_k", step, &d, d.fk16, 1, pages, &seed),
         .pages_v = pages_of(c, "pages_v", step, &d, d.fv16, 0, pages, &seed),
-        .o = ref_buf(c, "o", REF_OUT, REF_F32, size->rows * row, 1e-5),
         .work = ref_buf(c, "work", REF_WORK, REF_BYTES, work, 0),
     };
+    if (!shape_is(s, "out", "q8")) a->o = ref_buf(c, "o", REF_OUT, REF_F32, size->rows * row, 1e-5);
+    if (!shape_is(s, "out", "f32")) a->oq = ref_out_q8(c, size->rows, (int)row, 0);
     return 0;
 }
 
@@ -98,7 +100,10 @@ static void row_head(const struct attn_args *a, const struct dims *d, int r, int
         for (int i = 0; i < d->dim; i++) o[i] += p * get(a->pages_v, d->fv16, v + i);
     }
     size_t at = ((size_t)r * d->heads + h) * d->dim;
-    for (int i = 0; i < d->dim; i++) a->o[at + i] = (f32)(o[i] / sum / (1 + exp(-(double)a->qg[2 * at + d->dim + i])));
+    f32 y[1024];
+    for (int i = 0; i < d->dim; i++) y[i] = (f32)(o[i] / sum / (1 + exp(-(double)a->qg[2 * at + d->dim + i])));
+    if (a->o) memcpy(a->o + at, y, d->dim * sizeof *y);
+    for (int b = 0; a->oq.q && b < d->dim / Q8_BLOCK; b++) ref_quant_block(y + b * Q8_BLOCK, &a->oq, at / Q8_BLOCK + b);
 }
 
 static void attn_run(const void *args, const struct q_shape *s)

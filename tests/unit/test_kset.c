@@ -110,8 +110,8 @@ static void shapes_are_there_once(void **state)
         { "rope_table", "pairs=8,s0=3,s1=3,s2=2" },
         { "qk_rope", "heads=4,kv_heads=2,head_dim=32,pairs=8" },
         { "kv_append", "kv_heads=2,head_dim=32,fk=f16,fv=f16" },
-        { "attn_prefill", "heads=4,kv_heads=2,head_dim=32,fk=f16,fv=f16" },
-        { "attn_decode", "heads=4,kv_heads=2,head_dim=32,fk=f16,fv=f16" },
+        { "attn_prefill", "heads=4,kv_heads=2,head_dim=32,fk=f16,fv=f16,out=f32" },
+        { "attn_decode", "heads=4,kv_heads=2,head_dim=32,fk=f16,fv=f16,out=f32" },
         { "conv_silu", "channels=128,taps=4" },
         { "gdn_prep", "k_heads=2,v_heads=4,dim=16" },
         { "gdn_step", "k_heads=2,v_heads=4,dim=16,group=tiled" },
@@ -209,6 +209,21 @@ static void a_delta_net_norm_quantises_whole_heads(void **state)
     assert_int_equal(kset_out_gated_norm(l, &f->m.config, Q_REFERENCE), Q_OUT_F32);
 }
 
+/* So does attention for wo, and nothing is left to quantise then. */
+static void attention_quantises_whole_heads(void **state)
+{
+    struct fixture *f = *state;
+    struct q_layer *l = &f->layers[2];
+    l->wo = tensor("q8_0", f->m.config.n_embd, f->m.config.n_head * f->m.config.head_dim);
+    list(f, Q_PINNED);
+    assert_int_equal(count(f, "attn_decode", "heads=4,kv_heads=2,head_dim=32,fk=f16,fv=f16,out=q8"), 1);
+    assert_int_equal(count(f, "attn_prefill", "heads=4,kv_heads=2,head_dim=32,fk=f16,fv=f16,out=q8"), 1);
+    assert_int_equal(count(f, "quantize", "n=128"), 0);
+    assert_int_equal(kset_out_attn(l, &f->m.config, Q_REFERENCE), Q_OUT_F32);
+    f->m.config.head_dim = 48;
+    assert_int_equal(kset_out_attn(l, &f->m.config, Q_PINNED), Q_OUT_F32);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -216,7 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(shapes_are_there_once), T(nothing_is_there_twice), T(reference_takes_fp32_of_all), T(strict_leaves_the_chunked_delta_net_out),
         T(a_model_of_one_kind_lacks_the_other), T(a_layout_not_chosen_is_a_miss), T(a_delta_net_norm_quantises_whole_heads),
-        cmocka_unit_test(numerics_have_names),
+        T(attention_quantises_whole_heads), cmocka_unit_test(numerics_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,14 @@
-/* attn_decode_heads8_kv_heads2_head_dim256_f16_f16_avx2_hw_rows2_vecs4_block64_ahead1: o[r][h] = sigmoid(gate[r][h]) *
+/* attn_decode_heads8_kv_heads2_head_dim256_f16_f16_q8_avx2_hw_rows2_vecs4_block64_ahead1: o[r][h] = sigmoid(gate[r][h]) *
  *     softmax(scale * q[r][h] . K) V over KV 0..kv[r] of the row's sequence, head h / 4 of K and V.
- *   q, o: [n_rows][8][256]; qg: [n_rows][8][512], the gate is the second half
+ *   q: [n_rows][8][256]; qg: [n_rows][8][512], the gate is the second half
+ *   oq: int8 [n_rows][2048], d (scale) and s (sum): [n_rows][64], blocks of 32
  *   a page of K (f16) and V (f16): [2][KV_PAGE][256]
  *   part p of the team owns first the p-th run of (sequence, KV head, chunk of KV_CHUNK tokens), each giving (o, max, sum) for
  *     all rows and heads that see it; after one wait the p-th run of the n_rows * 8 heads, each merging its chunks ascending
  *   moves 2048 bytes a token of each sequence, once for all its rows and heads; bound by read bandwidth
  *   scores by 32 strided partials and a pairwise tree; a chunk's max first, then weights and sums ascending in t
  *   caller: at most 64 rows, rows of a sequence contiguous and ascending in kv, and `work` as attn_work() says
- * made by: quarry-gen attn_decode --shape heads=8,kv_heads=2,head_dim=256,fk=f16,fv=f16 --params isa=avx2,fma=hw,rows=2,vecs=4,block=64,ahead=1 */
+ * made by: quarry-gen attn_decode --shape heads=8,kv_heads=2,head_dim=256,fk=f16,fv=f16,out=q8 --params isa=avx2,fma=hw,rows=2,vecs=4,block=64,ahead=1 */
 #include "kernel.h"
 #include "args.h"
 
@@ -24,15 +25,20 @@ static inline vf vset(f32 x) { return x - (vf){0}; }
 /* The same bits as integers and back. */
 static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }
 static inline vf vfloat(vi v) { union { vi i; vf f; } u = {.i = v}; return u.f; }
+static inline vf vabs(vf v) { return vfloat(vbits(v) & 0x7FFFFFFF); }
 
 /* Masks: all bits of a lane set where true. */
 static inline vi vless(vf a, vf b) { return a < b; }
 static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(yes)) | (~mask & vbits(no))); }
 static inline vf vmaxf(vf a, vf b) { return __builtin_ia32_maxps256(a, b); }
 
+/* Nearest integer, ties to even, for |x| < 2^22: adding 1.5 * 2^23 leaves it in the low bits. */
+static inline vi vround(vf x) { return vbits(x + 12582912.0f) - 0x4B400000; }
+
 static inline vf vfma(vf a, vf b, vf c) { return __builtin_ia32_vfmaddps256(a, b, c); }
 
 typedef f32 vf4 __attribute__((vector_size(16)));
+typedef i32 vi4 __attribute__((vector_size(16)));
 
 static inline f32 vhmax(vf v)
 {
@@ -71,6 +77,34 @@ static inline vf vexp(vf x)
 /* One lane of vexp. */
 static inline f32 sexp(f32 x) { return vexp(vset(x))[0]; }
 static inline vf vsigmoid(vf x) { return 1.0f / (1.0f + vexp(-x)); }
+
+typedef i16 vq16h __attribute__((vector_size(32)));
+typedef i8 vq32 __attribute__((vector_size(32)));
+typedef i8 vq_mem __attribute__((vector_size(32), aligned(1), may_alias));
+
+/* Thirty-two ints within int8 to memory. Packing works in each half alone, so the four-byte groups are put in order after it. */
+static inline void vstore_i8(i8 *q, const vi *k)
+{
+    vq16h low = __builtin_ia32_packssdw256(k[0], k[1]), high = __builtin_ia32_packssdw256(k[2], k[3]);
+    vi packed = (vi)(vq32)__builtin_ia32_packsswb256(low, high);
+    *(vq_mem *)q = (vq32)__builtin_shufflevector(packed, packed, 0, 4, 1, 5, 2, 6, 3, 7);
+}
+
+/* One block of 32 values to int8, as kernel.h defines it. Blocks too small for 127 / max to be finite count as zero. */
+static inline void vquant32(const vf *v, i8 *q, f32 *d, i32 *s)
+{
+    vi k[4];
+    vf m = vabs(v[0]);
+    for (int i = 1; i < 4; i++) m = vmaxf(m, vabs(v[i]));
+    f32 max = vhmax(m);
+    f32 inv = max > 0x1p-120f ? 127.0f / max : 0;
+    for (int i = 0; i < 4; i++) k[i] = vround(v[i] * inv);
+    vi sum = k[0] + k[1] + k[2] + k[3];
+    vstore_i8(q, k);
+    vi4 s4 = __builtin_shufflevector(sum, sum, 0, 1, 2, 3) + __builtin_shufflevector(sum, sum, 4, 5, 6, 7);
+    *s = s4[0] + s4[1] + s4[2] + s4[3];
+    *d = inv > 0 ? max / 127.0f : 0;
+}
 
 /* Scores s[0..n) of one query row become weights exp(scale * s - max), then zeros up to `end`. Returns max; -inf if n <= 0. */
 static f32 weights(f32 *s, int n, int end, f32 scale)
@@ -122,11 +156,20 @@ static inline void accumulate(f32 *o, const f32 *chunk, int n, f32 old, f32 add)
     for (int d = 0; d < n; d++) o[d] = o[d] * old + chunk[d] * add;
 }
 
-/* y = sigmoid(gate) * o / sum; y and o may be the same. */
-static void gate_out(f32 *y, const f32 *o, const f32 *gate, f32 sum)
+/* The result of head `head` of all rows' heads: sigmoid(gate) * o / sum. */
+static void gate_out(const struct attn_args *a, i64 head, const f32 *o, f32 sum)
 {
+    i64 at = head * 256;
+    const f32 *gate = a->qg + 2 * at + 256;
     f32 inv = 1 / sum;
-    for (int d = 0; d < 256; d += 8) vstore(y + d, vload(o + d) * inv * vsigmoid(vload(gate + d)));
+    for (int d = 0; d < 256; d += 32) {
+        i64 block = (at + d) / 32;
+        vf v[4];
+        for (int i = 0; i < 4; i++) {
+            v[i] = vload(o + d + i * 8) * inv * vsigmoid(vload(gate + d + i * 8));
+        }
+        vquant32(v, a->oq.q + at + d, a->oq.d + block, a->oq.s + block);
+    }
 }
 
 /* Query rows that go through a chunk together. Where fewer are left the last one is repeated; its copies have no `out`. */
@@ -313,11 +356,10 @@ static void merge_chunks(const struct attn_args *a, i64 row, i64 head, i64 chunk
         merge(&run, in[256], in[257], &old, &add);
         accumulate(o, in, 256, old, add);
     }
-    i64 at = (row * 8 + head) * 256;
-    gate_out(a->o + at, o, a->qg + 2 * at + 256, run.sum);
+    gate_out(a, row * 8 + head, o, run.sum);
 }
 
-void attn_decode_heads8_kv_heads2_head_dim256_f16_f16_avx2_hw_rows2_vecs4_block64_ahead1(
+void attn_decode_heads8_kv_heads2_head_dim256_f16_f16_q8_avx2_hw_rows2_vecs4_block64_ahead1(
     const struct attn_args *a, struct team *t)
 {
     i64 begin, end, total = 0, chunks = 0;

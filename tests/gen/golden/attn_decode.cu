@@ -1,6 +1,8 @@
-/* attn_decode_heads16_kv_heads4_head_dim256_f16_f16_split_warps4_chunk128_lanes32_unroll4: o[r][h] = sigmoid(gate[r][h]) *
- *     softmax(scale * q[r][h] . K) V over KV 0..kv[r] of the row's sequence, head h / 4 of K and V.
- *   q, o: [n_rows][16][256]; qg: [n_rows][16][512], the gate is the second half
+/* attn_decode_heads16_kv_heads4_head_dim256_f16_f16_q8_split_warps4_chunk128_lanes32_unroll4:
+ *     o[r][h] = sigmoid(gate[r][h]) * softmax(scale * q[r][h] . K) V over KV 0..kv[r] of the row's sequence,
+ *     head h / 4 of K and V.
+ *   q: [n_rows][16][256]; qg: [n_rows][16][512], the gate is the second half
+ *   oq: int8 [n_rows][4096], d (scale) and s (sum): [n_rows][128], blocks of 32
  *   a page of K (f16) and V (f16): [4][KV_PAGE][256]; work: [chunk][n_rows][16][272], o, then max and sum
  *   blocks (j, r, c) own tokens 128c .. of row r for all heads of KV head j, 128 of them, KV_CHUNK in a step of more than 16 rows
  *     warp w takes runs w, w + 4, .. of 32 tokens: 32 lanes a token for scores, a lane a token for weights, 32 a token for values
@@ -9,7 +11,7 @@
  *     row r
  *   moves 4096 bytes a token of each row, once for all heads; bound by read bandwidth
  *   caller: at most 64 rows, a grid over all chunks of the longest sequence, and work as attn_work() says
- * made by: quarry-gen attn_decode --shape heads=16,kv_heads=4,head_dim=256,fk=f16,fv=f16 --params path=split,warps=4,chunk=128,lanes=32,unroll=4 --card cuda:sm_90 */
+ * made by: quarry-gen attn_decode --shape heads=16,kv_heads=4,head_dim=256,fk=f16,fv=f16,out=q8 --params path=split,warps=4,chunk=128,lanes=32,unroll=4 --card cuda:sm_90 */
 #include "kernel.cuh"
 #include "args.h"
 
@@ -126,7 +128,7 @@ static inline void attend(const struct attn_args *a, const i32 *pages, int first
 }
 
 extern "C" __global__ void __launch_bounds__(128, 4)
-attn_decode_heads16_kv_heads4_head_dim256_f16_f16_split_warps4_chunk128_lanes32_unroll4(const struct attn_args a)
+attn_decode_heads16_kv_heads4_head_dim256_f16_f16_q8_split_warps4_chunk128_lanes32_unroll4(const struct attn_args a)
 {
     __shared__ __align__(16) f32 s[4][32][4];
     __shared__ __align__(16) f32 part[4][1024];
@@ -198,8 +200,29 @@ static inline struct factors factors_of(const f32 *part, i64 stride, int first, 
     return { exp2_fast(before - top), exp2_fast(own - top), c < chunks ? part[c * stride + 257] : 0 };
 }
 
+/* A block of 32 as int8, scale and sum, as kernel.h defines them: a warp holds it, a value a lane. All lanes of the warp call;
+ * on: this lane's block exists. at: the lane's first element in q; its block's d and s are at / 32. */
+static inline void write_q8(const struct act_q8 *a, i64 at, const f32 *x, int on)
+{
+    i32 q[1], sum = 0;
+    f32 most = 0;
+    for (int i = 0; i < 1; i++) most = fmaxf(most, fabsf(x[i]));
+    for (int m = 16; m; m >>= 1) most = fmaxf(most, __shfl_xor_sync(~0u, most, m));
+    f32 inverse = most > 0x1p-120f ? 127.0f / most : 0.0f;
+    for (int i = 0; i < 1; i++) {
+        q[i] = round_i32(x[i] * inverse);
+        sum += q[i];
+    }
+    for (int m = 16; m; m >>= 1) sum += __shfl_xor_sync(~0u, sum, m);
+    if (!on) return;
+    a->q[at] = (i8)q[0];
+    if (threadIdx.x % 32) return;
+    a->d[at / 32] = most > 0x1p-120f ? most / 127.0f : 0.0f;
+    a->s[at / 32] = sum;
+}
+
 extern "C" __global__ void __launch_bounds__(64)
-attn_decode_heads16_kv_heads4_head_dim256_f16_f16_split_warps4_chunk128_lanes32_unroll4_2(const struct attn_args a)
+attn_decode_heads16_kv_heads4_head_dim256_f16_f16_q8_split_warps4_chunk128_lanes32_unroll4_2(const struct attn_args a)
 {
     pdl_launch();
     pdl_wait();
@@ -224,5 +247,6 @@ attn_decode_heads16_kv_heads4_head_dim256_f16_f16_split_warps4_chunk128_lanes32_
             }
         }
     }
-    a.o[at * 256 + d] = o * (1 / sum) * sigmoid_f32(a.qg[at * 512 + 256 + d]);
+    f32 y = o * (1 / sum) * sigmoid_f32(a.qg[at * 512 + 256 + d]);
+    write_q8(&a.oq, at * 256 + d, &y, 1);
 }

@@ -1,16 +1,17 @@
-/* attn_prefill_heads8_kv_heads2_head_dim256_f16_f16_avx2_hw_rows6_vecs2_tile48_chunk128_plain:
+/* attn_prefill_heads8_kv_heads2_head_dim256_f16_f16_q8_avx2_hw_rows6_vecs2_tile48_chunk128_plain:
  *     o[r][h] = sigmoid(gate[r][h]) * softmax(scale * q[r][h] . K) V over KV 0..kv[r] of the row's sequence,
  *     head h / 4 of K and V.
- *   q, o: [n_rows][8][256]; qg: [n_rows][8][512], the gate is the second half
+ *   q: [n_rows][8][256]; qg: [n_rows][8][512], the gate is the second half
+ *   oq: int8 [n_rows][2048], d (scale) and s (sum): [n_rows][64], blocks of 32
  *   a page of K (f16) and V (f16): [2][KV_PAGE][256]
  *   part p of the team owns the p-th run of tiles, cut by cost; a tile is (sequence, KV head, 12 rows): 48 query rows,
  *     row-major by (row, head); no part waits
  *   per tile, over chunks of 128 tokens: scores with keys as fp32 [256][KV_PAGE] (lanes are tokens), weights, then values by
  *     slices of 16 dimensions as fp32 [128][16] (lanes are dimensions); chunks merge into o in ascending order
  *   scores ascending in the dimension; a chunk's max first, then weights and sums ascending in t
- *   8192 operations a row and token that it sees, bound by fp32 fma; a part uses 98304 bytes of work
+ *   8192 operations a row and token that it sees, bound by fp32 fma; a part uses 147456 bytes of work
  *   caller: rows of a sequence contiguous and ascending in kv; work as attn_work() says, 64-byte aligned
- * made by: quarry-gen attn_prefill --shape heads=8,kv_heads=2,head_dim=256,fk=f16,fv=f16 --params isa=avx2,fma=hw,rows=6,vecs=2,tile=48,chunk=128,dot=plain */
+ * made by: quarry-gen attn_prefill --shape heads=8,kv_heads=2,head_dim=256,fk=f16,fv=f16,out=q8 --params isa=avx2,fma=hw,rows=6,vecs=2,tile=48,chunk=128,dot=plain */
 #include "kernel.h"
 #include "args.h"
 
@@ -27,15 +28,20 @@ static inline vf vset(f32 x) { return x - (vf){0}; }
 /* The same bits as integers and back. */
 static inline vi vbits(vf v) { union { vf f; vi i; } u = {.f = v}; return u.i; }
 static inline vf vfloat(vi v) { union { vi i; vf f; } u = {.i = v}; return u.f; }
+static inline vf vabs(vf v) { return vfloat(vbits(v) & 0x7FFFFFFF); }
 
 /* Masks: all bits of a lane set where true. */
 static inline vi vless(vf a, vf b) { return a < b; }
 static inline vf vselect(vi mask, vf yes, vf no) { return vfloat((mask & vbits(yes)) | (~mask & vbits(no))); }
 static inline vf vmaxf(vf a, vf b) { return __builtin_ia32_maxps256(a, b); }
 
+/* Nearest integer, ties to even, for |x| < 2^22: adding 1.5 * 2^23 leaves it in the low bits. */
+static inline vi vround(vf x) { return vbits(x + 12582912.0f) - 0x4B400000; }
+
 static inline vf vfma(vf a, vf b, vf c) { return __builtin_ia32_vfmaddps256(a, b, c); }
 
 typedef f32 vf4 __attribute__((vector_size(16)));
+typedef i32 vi4 __attribute__((vector_size(16)));
 
 static inline f32 vhmax(vf v)
 {
@@ -74,6 +80,34 @@ static inline vf vexp(vf x)
 /* One lane of vexp. */
 static inline f32 sexp(f32 x) { return vexp(vset(x))[0]; }
 static inline vf vsigmoid(vf x) { return 1.0f / (1.0f + vexp(-x)); }
+
+typedef i16 vq16h __attribute__((vector_size(32)));
+typedef i8 vq32 __attribute__((vector_size(32)));
+typedef i8 vq_mem __attribute__((vector_size(32), aligned(1), may_alias));
+
+/* Thirty-two ints within int8 to memory. Packing works in each half alone, so the four-byte groups are put in order after it. */
+static inline void vstore_i8(i8 *q, const vi *k)
+{
+    vq16h low = __builtin_ia32_packssdw256(k[0], k[1]), high = __builtin_ia32_packssdw256(k[2], k[3]);
+    vi packed = (vi)(vq32)__builtin_ia32_packsswb256(low, high);
+    *(vq_mem *)q = (vq32)__builtin_shufflevector(packed, packed, 0, 4, 1, 5, 2, 6, 3, 7);
+}
+
+/* One block of 32 values to int8, as kernel.h defines it. Blocks too small for 127 / max to be finite count as zero. */
+static inline void vquant32(const vf *v, i8 *q, f32 *d, i32 *s)
+{
+    vi k[4];
+    vf m = vabs(v[0]);
+    for (int i = 1; i < 4; i++) m = vmaxf(m, vabs(v[i]));
+    f32 max = vhmax(m);
+    f32 inv = max > 0x1p-120f ? 127.0f / max : 0;
+    for (int i = 0; i < 4; i++) k[i] = vround(v[i] * inv);
+    vi sum = k[0] + k[1] + k[2] + k[3];
+    vstore_i8(q, k);
+    vi4 s4 = __builtin_shufflevector(sum, sum, 0, 1, 2, 3) + __builtin_shufflevector(sum, sum, 4, 5, 6, 7);
+    *s = s4[0] + s4[1] + s4[2] + s4[3];
+    *d = inv > 0 ? max / 127.0f : 0;
+}
 
 /* Scores s[0..n) of one query row become weights exp(scale * s - max), then zeros up to `end`. Returns max; -inf if n <= 0. */
 static f32 weights(f32 *s, int n, int end, f32 scale)
@@ -133,11 +167,20 @@ static inline void accumulate(f32 *o, const f32 *chunk, int n, f32 old, f32 add)
     for (int d = 0; d < n; d++) o[d] = o[d] * old + chunk[d] * add;
 }
 
-/* y = sigmoid(gate) * o / sum; y and o may be the same. */
-static void gate_out(f32 *y, const f32 *o, const f32 *gate, f32 sum)
+/* The result of head `head` of all rows' heads: sigmoid(gate) * o / sum. */
+static void gate_out(const struct attn_args *a, i64 head, const f32 *o, f32 sum)
 {
+    i64 at = head * 256;
+    const f32 *gate = a->qg + 2 * at + 256;
     f32 inv = 1 / sum;
-    for (int d = 0; d < 256; d += 8) vstore(y + d, vload(o + d) * inv * vsigmoid(vload(gate + d)));
+    for (int d = 0; d < 256; d += 32) {
+        i64 block = (at + d) / 32;
+        vf v[4];
+        for (int i = 0; i < 4; i++) {
+            v[i] = vload(o + d + i * 8) * inv * vsigmoid(vload(gate + d + i * 8));
+        }
+        vquant32(v, a->oq.q + at + d, a->oq.d + block, a->oq.s + block);
+    }
 }
 
 /* Rows of one sequence for one KV head j; query row m is head m % 4 of row m / 4. */
@@ -146,9 +189,10 @@ struct tile {
     i64 row;
     int seq, j, count;     /* count: query rows, <= 48 */
     int tokens;            /* that its last row sees */
-    f32 *keys;             /* [256][KV_PAGE]; this and the next two: this part's work */
+    f32 *keys;             /* [256][KV_PAGE]; this and the next three: this part's work */
     f32 *values;           /* [128][16] */
     f32 *s;                /* [48][128] scores, then weights */
+    f32 *o;                /* [48][256] */
     struct running run[48];
 };
 
@@ -321,7 +365,7 @@ static void slice_values(const struct tile *it, int first, int end, int d, const
     for (int m = 0; m < it->count; m += 6) {
         weighted(it->s + m * 128, it->values, end, o);
         for (int i = 0; i < 6 && m + i < it->count; i++)
-            accumulate(it->a->o + head_at(it, m + i) * 256 + d, o + i * 16, 16, old[m + i], add[m + i]);
+            accumulate(it->o + (m + i) * 256 + d, o + i * 16, 16, old[m + i], add[m + i]);
     }
 }
 
@@ -343,15 +387,11 @@ static void attend(struct tile *it, int first, int end)
 static void run_tile(struct tile *it)
 {
     for (int m = 0; m < it->count; m++) {
-        f32 *o = it->a->o + head_at(it, m) * 256;
         it->run[m] = (struct running){ -__builtin_inff(), 0 };
-        for (int d = 0; d < 256; d++) o[d] = 0;
+        for (int d = 0; d < 256; d++) it->o[m * 256 + d] = 0;
     }
     for (int t = 0; t < it->tokens; t += 128) attend(it, t, it->tokens - t < 128 ? it->tokens - t : 128);
-    for (int m = 0; m < it->count; m++) {
-        i64 at = head_at(it, m) * 256;
-        gate_out(it->a->o + at, it->a->o + at, it->a->qg + 2 * at + 256, it->run[m].sum);
-    }
+    for (int m = 0; m < it->count; m++) gate_out(it->a, head_at(it, m), it->o + m * 256, it->run[m].sum);
 }
 
 /* The sequence's tile that begins with its row `from`. Cost: rows times tokens that the last one sees. */
@@ -376,11 +416,12 @@ static i64 total_cost(struct tile *it)
 }
 
 /* All tiles lie on a line, each as long as its cost; the line is cut into equal parts, and a tile is whose its middle is. */
-void attn_prefill_heads8_kv_heads2_head_dim256_f16_f16_avx2_hw_rows6_vecs2_tile48_chunk128_plain(
+void attn_prefill_heads8_kv_heads2_head_dim256_f16_f16_q8_avx2_hw_rows6_vecs2_tile48_chunk128_plain(
     const struct attn_args *a, struct team *t)
 {
-    f32 *work = (f32 *)a->work + (i64)t->part * 24576;
-    struct tile it = { .a = a, .s = work, .values = work + 6144, .keys = work + 8192 };
+    f32 *work = (f32 *)a->work + (i64)t->part * 36864;
+    struct tile it = { .a = a, .s = work, .values = work + 6144, .keys = work + 8192,
+                       .o = work + 24576 };
     i64 total = total_cost(&it), at = 0;
     for (int seq = 0; seq < a->step->n_seqs; seq++)
         for (it.j = 0; it.j < 2; it.j++)

@@ -1,6 +1,7 @@
-/* attn_prefill_heads16_kv_heads4_head_dim256_f16_f16_mma_tile64_warps4_chunk32: o[r][h] = sigmoid(gate[r][h]) *
+/* attn_prefill_heads16_kv_heads4_head_dim256_f16_f16_q8_mma_tile64_warps4_chunk32: o[r][h] = sigmoid(gate[r][h]) *
  *     softmax(scale * q[r][h] . K) V over KV 0..kv[r] of the row's sequence, head h / 4 of K and V.
- *   q, o: [n_rows][16][256]; qg: [n_rows][16][512], the gate is the second half
+ *   q: [n_rows][16][256]; qg: [n_rows][16][512], the gate is the second half
+ *   oq: int8 [n_rows][4096], d (scale) and s (sum): [n_rows][128], blocks of 32
  *   a page of K (f16) and V (f16): [4][KV_PAGE][256]
  *   blocks (j, i, s) own KV head j for the i-th 16 rows, counted from the last tile on, of sequence s: 64 query rows,
  *     row-major by (row, head); tiles that see most begin first
@@ -11,9 +12,31 @@
  *   32768 operations a row and token that it sees on the matrix units, half of them for the low halves
  *   caller: a grid of 4 by the tiles of the longest run of rows by at least n_seqs; rows of a sequence contiguous and ascending
  *     in kv
- * made by: quarry-gen attn_prefill --shape heads=16,kv_heads=4,head_dim=256,fk=f16,fv=f16 --params path=mma,tile=64,warps=4,chunk=32 --card cuda:sm_90 */
+ * made by: quarry-gen attn_prefill --shape heads=16,kv_heads=4,head_dim=256,fk=f16,fv=f16,out=q8 --params path=mma,tile=64,warps=4,chunk=32 --card cuda:sm_90 */
 #include "kernel.cuh"
 #include "args.h"
+
+/* A block of 32 as int8, scale and sum, as kernel.h defines them: 4 neighbouring lanes hold it, 8 values each, pairs 8 apart.
+ * All lanes of the warp call;
+ * on: this lane's block exists. at: the lane's first element in q; its block's d and s are at / 32. */
+static inline void write_q8(const struct act_q8 *a, i64 at, const f32 *x, int on)
+{
+    i32 q[8], sum = 0;
+    f32 most = 0;
+    for (int i = 0; i < 8; i++) most = fmaxf(most, fabsf(x[i]));
+    for (int m = 2; m; m >>= 1) most = fmaxf(most, __shfl_xor_sync(~0u, most, m));
+    f32 inverse = most > 0x1p-120f ? 127.0f / most : 0.0f;
+    for (int i = 0; i < 8; i++) {
+        q[i] = round_i32(x[i] * inverse);
+        sum += q[i];
+    }
+    for (int m = 2; m; m >>= 1) sum += __shfl_xor_sync(~0u, sum, m);
+    if (!on) return;
+    for (int i = 0; i < 8; i += 2) *(u16 *)(a->q + at + i * 4) = (u16)((q[i] & 255) | q[i + 1] << 8);
+    if (threadIdx.x % 4) return;
+    a->d[at / 32] = most > 0x1p-120f ? most / 127.0f : 0.0f;
+    a->s[at / 32] = sum;
+}
 
 /* What a block works on: `count` query rows of one sequence for KV head j, query row m being head m % 4 of the group of row m /
  * 4. */
@@ -169,22 +192,26 @@ static inline void store(const struct attn_args *a, const struct tile *it, int r
     for (int k = 0; k < 2; k++) {
         f32 sum = run[k].sum + __shfl_xor_sync(~0u, run[k].sum, 1);
         sum += __shfl_xor_sync(~0u, sum, 2);
-        if (row + 8 * k >= it->count) continue;
         f32 inv = 1 / sum;
         i64 at = head_at(it, row + 8 * k) * 256;
         const f32 *gates = a->qg + 2 * at + 256;
+        int on = row + 8 * k < it->count;   /* others help to quantise */
 #pragma unroll
-        for (int n = 0; n < 32; n++) {
-            int d = n * 8 + threadIdx.x % 4 * 2;
-            float2 gate = *(const float2 *)(gates + d);
-            f32 x = o[n][2 * k] * inv * sigmoid_f32(gate.x), y = o[n][2 * k + 1] * inv * sigmoid_f32(gate.y);
-            *(float2 *)(a->o + at + d) = make_float2(x, y);
+        for (int block = 0; block < 8; block++) {
+            int d = block * 32 + threadIdx.x % 4 * 2;
+            f32 y[8];
+            for (int n = 0; n < 4; n++) {
+                float2 gate = *(const float2 *)(gates + d + n * 8);
+                y[2 * n] = o[block * 4 + n][2 * k] * inv * sigmoid_f32(gate.x);
+                y[2 * n + 1] = o[block * 4 + n][2 * k + 1] * inv * sigmoid_f32(gate.y);
+            }
+            write_q8(&a->oq, at + d, y, on);
         }
     }
 }
 
 extern "C" __global__ void __launch_bounds__(128)
-attn_prefill_heads16_kv_heads4_head_dim256_f16_f16_mma_tile64_warps4_chunk32(const struct attn_args a)
+attn_prefill_heads16_kv_heads4_head_dim256_f16_f16_q8_mma_tile64_warps4_chunk32(const struct attn_args a)
 {
     SHARED_DYNAMIC(memory);
     __shared__ struct tile it;   /* not in registers, which o needs */
