@@ -68,8 +68,8 @@ static void object_hash(char hex[65], const char *flags, const char *unit, const
 }
 
 /* The unit in `source`, a name that messages keep; moved to `path` once it is whole. */
-static int compile(const char *path, const char *stem, const char *suffix, const char *unit, char *flags, const char *const *dirs, const char *compiler,
-                   struct q_err *e)
+static int compile(const char *path, const char *stem, const char *suffix, const char *unit, char *flags, const char *const *dirs,
+                   const char *compiler, struct q_err *e)
 {
     char source[4200], part[4200], log[4200], line[400], *argv[MOST_ARGS] = {(char *)compiler};
     snprintf(source, sizeof source, "%s.%d%s", stem, (int)getpid(), suffix);
@@ -92,7 +92,8 @@ int kernel_build(char path[4096], const struct gen_kernel *k, const struct build
 {
     static const char *const none[] = {NULL};
     char flags[640], hex[65], stem[4096];
-    snprintf(flags, sizeof flags, "%s %s%s", warnings, k->cflags, o->sanitize ? " -fsanitize=address -O1 -g -fno-omit-frame-pointer" : "");
+    snprintf(flags, sizeof flags, "%s %s%s", warnings, k->cflags,
+             o->sanitize ? " -fsanitize=address -O1 -g -fno-omit-frame-pointer" : "");
     object_hash(hex, flags, k->unit, "");
     snprintf(stem, sizeof stem, "%.3900s/%s", o->cache, hex);
     snprintf(path, 4096, "%.4000s.so", stem);

@@ -1,5 +1,5 @@
-/* Running one CUDA candidate on one trial, on tests/simt: as check.c does it for a CPU's, over grids of whole buckets, with blocks and
- * warps in other orders and other bytes in shared memory each time. */
+/* Running one CUDA candidate on one trial, on tests/simt: as check.c does it for a CPU's, over grids of whole buckets, with
+ * blocks and warps in other orders and other bytes in shared memory each time. */
 #include "op_check.h"
 #include "autotune/trial.h"
 #include "tests/simt/simt.h"
@@ -22,11 +22,12 @@ static struct q_extent extent_of(const struct ref_size *z)
     return (struct q_extent){up_to_power(z->rows, 1, 2), up_to_power(z->seqs, 1, 2), up_to_power(z->past + z->rows, 1024, 4)};
 }
 
-/* What may be read before pdl_wait(): what no kernel writes, weights and the step's tables; states where nothing before in a step writes them. */
+/* What may be read before pdl_wait(): what no kernel writes, weights and the step's tables; states where nothing before in a step
+ * writes them. */
 static int is_settled(const struct ref_view *v, const char *op)
 {
-    static const char *const names[] = {"w", "wq", "wk", "q_norm", "k_norm", "freq", "a", "dt", "n_rows", "list", "step", "token", "pos", "seq", "kv", "pages",
-                                        "seq_segment", "segments", "seq_row", "seq_rows"};
+    static const char *const names[] = {"w", "wq", "wk", "q_norm", "k_norm", "freq", "a", "dt", "n_rows", "list", "step", "token",
+                                        "pos", "seq", "kv", "pages", "seq_segment", "segments", "seq_row", "seq_rows"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(v->name, names[i])) return v->role == REF_IN;
     return !strcmp(op, "gdn_step_norm") && !strcmp(v->name, "state");
@@ -41,8 +42,8 @@ static int views(struct simt_buffer out[MOST_VIEWS], const struct ref_case *c, c
     return n;
 }
 
-static int run_once(const char *object, const struct gen_kernel *k, const struct truth *t, int i, unsigned long long seed, unsigned long long *hash,
-                    struct q_err *e)
+static int run_once(const char *object, const struct gen_kernel *k, const struct truth *t, int i, unsigned long long seed,
+                    unsigned long long *hash, struct q_err *e)
 {
     struct simt_buffer buffer[MOST_VIEWS];
     struct ref_size size = t->trial->size[i];
@@ -50,9 +51,17 @@ static int run_once(const char *object, const struct gen_kernel *k, const struct
     size.parts = 1;
     int rc = trial_make(&c, t->ref, &t->shape, &size, t->seed, e);
     if (rc) return rc;
-    struct simt_call call = {.name = k->name, .source = k->source, .object = object, .launch = &k->launch, .extent = extent_of(&size),
-                             .cc = atoi(k->arch + 3), .args = c.args, .args_bytes = t->ref->args_bytes, .buffer = buffer,
-                             .n_buffers = views(buffer, c.c, t->ref->op), .seed = seed};
+    struct simt_call call = {.name = k->name,
+                             .source = k->source,
+                             .object = object,
+                             .launch = &k->launch,
+                             .extent = extent_of(&size),
+                             .cc = atoi(k->arch + 3),
+                             .args = c.args,
+                             .args_bytes = t->ref->args_bytes,
+                             .buffer = buffer,
+                             .n_buffers = views(buffer, c.c, t->ref->op),
+                             .seed = seed};
     rc = simt_run(&call, e);
     if (!rc) rc = ref_case_compare(t->want[i], c.c, e);
     if (!rc) *hash = ref_case_hash(c.c);
@@ -73,7 +82,9 @@ void kernel_check_simt(struct verdict *v, const char *object, const struct gen_k
         if (run_once(object, k, t, i, 0, &v->hash[i], &why) || run_once(object, k, t, i, (unsigned)i + 1, &second, &why))
             q_fail(&e, why.code, "rows %d, seqs %d, past %d: %s", z->rows, z->seqs, z->past, why.text);
         else if (second != v->hash[i])
-            q_fail(&e, Q_EINTERNAL, "rows %d, seqs %d, past %d: the order of blocks or old bytes in shared memory change the result", z->rows, z->seqs, z->past);
+            q_fail(&e, Q_EINTERNAL,
+                   "rows %d, seqs %d, past %d: the order of blocks or old bytes in shared memory change the result", z->rows,
+                   z->seqs, z->past);
     }
     v->failed = e.code != 0;
     snprintf(v->why, sizeof v->why, "%.599s", e.text);

@@ -115,7 +115,8 @@ static void collect(struct run *r, struct job *j)
     waitpid(j->pid, &status, 0);
     if (got == sizeof v) judge(r, &j->k, &v);
     else {
-        if (WIFSIGNALED(status)) snprintf(why, sizeof why, "ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        if (WIFSIGNALED(status))
+            snprintf(why, sizeof why, "ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
         else snprintf(why, sizeof why, "ended with status %d", WEXITSTATUS(status));
         report(r, j->k.name, why);
     }
@@ -201,7 +202,8 @@ static void check_default(struct run *r, const struct trial *t, const char *nume
         report(r, r->op, e.text);
         return;
     }
-    if (!strcmp(numerics, "strict") && strcmp(k.numerics, "canonical")) report(r, k.name, "the default of strict numerics is not canonical");
+    if (!strcmp(numerics, "strict") && strcmp(k.numerics, "canonical"))
+        report(r, k.name, "the default of strict numerics is not canonical");
     gen_kernel_free(&k);
 }
 
@@ -280,7 +282,8 @@ static int parse(struct options *o, int argc, char **argv)
     return o->jobs < 1 || o->per_shape < 1 || o->jobs > MOST_JOBS || (o->shape && !o->op) ? -1 : 0;
 }
 
-/* `list` is ops with commas between, NULL for all. Ops that share a ref have to give the same bits, so they are named together. */
+/* `list` is ops with commas between, NULL for all. Ops that share a ref have to give the same bits, so they are
+ * named together. */
 static int is_wanted(const char *list, const char *op)
 {
     size_t n = strlen(op);
@@ -319,13 +322,20 @@ static int describe_machine(struct run *r, struct q_err *e)
 
 int main(int argc, char **argv)
 {
-    static struct run r = {.o = {.cache = TEST_BUILD_DIR "/op_cache", .trials = TEST_SOURCE_DIR "/tests/ops", .per_shape = 2, .sample = 8, .jobs = 2, .seconds = 300, .seed = 1}};
+    static struct run r = {.o = {.cache = TEST_BUILD_DIR "/op_cache",
+                                 .trials = TEST_SOURCE_DIR "/tests/ops",
+                                 .per_shape = 2,
+                                 .sample = 8,
+                                 .jobs = 2,
+                                 .seconds = 300,
+                                 .seed = 1}};
     struct q_err e = {0};
 #ifdef __SANITIZE_ADDRESS__
     r.o.san = 1;
 #endif
     if (parse(&r.o, argc, argv)) {
-        fputs("usage: op_check [--card cuda:sm_CC]... [--per-shape CARDS] [--op OP[,OP] [--shape S] [--params P]] [--sample N] [--seed N] [--jobs N] [--seconds N] [--san] [--dir TREE] [--trials DIR] [-v]\n", stderr);
+        fputs("usage: op_check [--card cuda:sm_CC]... [--per-shape CARDS] [--op OP[,OP] [--shape S] [--params P]] [--sample N]\n"
+              "                [--seed N] [--jobs N] [--seconds N] [--san] [--dir TREE] [--trials DIR] [-v]\n", stderr);
         return 2;
     }
     mkdir(r.o.cache, 0755);

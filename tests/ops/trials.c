@@ -49,7 +49,8 @@ int trials_read(struct trial t[MOST_LINES], const char *file, const char *kind, 
         }
     }
     fclose(f);
-    if (bad || !(n + others)) return q_fail(e, Q_EINPUT, "%s: expected 'sizes ROWS/SEQS/PAST ...', then shapes; at '%s'", file, line), -1;
+    if (bad || !(n + others))
+        return q_fail(e, Q_EINPUT, "%s: expected 'sizes ROWS/SEQS/PAST ...', then shapes; at '%s'", file, line), -1;
     return n;
 }
 
@@ -111,8 +112,8 @@ static void mix(struct space_list *l, unsigned long long seed)
     }
 }
 
-int sample_draw(struct sample *s, struct gen *g, const char *op, const char *shape, const char *card, int most, unsigned long long seed,
-                struct q_err *e)
+int sample_draw(struct sample *s, struct gen *g, const char *op, const char *shape, const char *card, int most,
+                unsigned long long seed, struct q_err *e)
 {
     struct space_list l = {0};
     memset(s, 0, sizeof *s);

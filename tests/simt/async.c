@@ -1,4 +1,5 @@
-/* cp.async: a copy leaves at its issue and arrives when its thread waits for its group; nothing may touch its target meanwhile. */
+/* cp.async: a copy leaves at its issue and arrives when its thread waits for its group; nothing may touch its target
+ * meanwhile. */
 #include "impl.h"
 #include <string.h>
 
@@ -10,7 +11,8 @@ void simt_cp_async(void *shared, const void *global, int bytes, int valid)
 {
     struct thread *t = m.now;
     const void *pc = __builtin_return_address(0);
-    if ((size_t)shared % (size_t)bytes || (size_t)global % (size_t)bytes) thread_fail(pc, "a cp_async of %d bytes between addresses not multiples of that", bytes);
+    if ((size_t)shared % (size_t)bytes || (size_t)global % (size_t)bytes)
+        thread_fail(pc, "a cp_async of %d bytes between addresses not multiples of that", bytes);
     if (t->n_async == MOST_ASYNC) thread_fail(pc, "more than %d copies in flight", MOST_ASYNC);
     if (valid) memory_access(global, (size_t)bytes, READ, pc);
     memory_access(shared, (size_t)bytes, WRITE, pc);

@@ -27,7 +27,7 @@ struct simt_dim3 simt_grid_dim(void) { return (struct simt_dim3){m.grid[0], m.gr
 u8 *simt_shared_dynamic(void) { return m.dynamic; }
 void simt_pdl_wait(void) { m.now->has_waited = 1; }
 
-/* --- the block barrier --------------------------------------------------------------------------------------------------- */
+/* --- the block barrier ------------------------------------------------------------------------------------------- */
 
 /* Once every live thread has arrived, all go on in a new epoch. Threads that have ended count as arrived. */
 void block_settle(void)
@@ -63,7 +63,7 @@ void simt_syncthreads(int line)
     if (t->wait != RUNS || m.failed) thread_yield();
 }
 
-/* --- threads --------------------------------------------------------------------------------------------------------------- */
+/* --- threads ----------------------------------------------------------------------------------------------------- */
 
 /* The next lane of the warp that can run, upwards and round, for odd seeds downwards; NULL if there is none. */
 static struct thread *next_lane(const struct thread *t)
@@ -102,7 +102,8 @@ static int threads_open(struct q_err *e)
     if (m.thread) return Q_OK;
     matrix_open();
     m.thread = calloc(MOST_THREADS, sizeof *m.thread);
-    char *stacks = mmap(NULL, (size_t)MOST_THREADS * STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *stacks = mmap(NULL, (size_t)MOST_THREADS * STACK_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (!m.thread || stacks == MAP_FAILED) return q_fail(e, Q_EMEM, "no memory for %d threads", MOST_THREADS);
     for (int i = 0; i < MOST_THREADS; i++) {
         m.thread[i].stack = stacks + (size_t)i * STACK_BYTES;
@@ -120,7 +121,7 @@ static void thread_begin(int i)
     t->has_waited = 0;
     t->fenced = 0;
     t->n_async = t->group = 0;
-    fiber_make(&t->fiber, t->stack, STACK_BYTES - (size_t)(i % 61) * 64, thread_main);      /* frames in different sets of the cache */
+    fiber_make(&t->fiber, t->stack, STACK_BYTES - (size_t)(i % 61) * 64, thread_main); /* frames in different sets of the cache */
 }
 
 /* Nobody can go on and somebody waits: with a block barrier complete once all live threads are there, it is one for a warp. */
@@ -133,7 +134,9 @@ static void report_stall(void)
     if (!t) return host_fail("no thread can go on");
     for (int l = 0; l < WARP && !missing; l++) {
         const struct thread *o = &m.thread[t->id / WARP * WARP + l];
-        if (t->mask >> l & 1 && (l >= lanes_of(t->id / WARP) || o->wait != AT_WARP || o->line != t->line || o->op != t->op || o->mask != t->mask)) missing = o;
+        if (t->mask >> l & 1 &&
+            (l >= lanes_of(t->id / WARP) || o->wait != AT_WARP || o->line != t->line || o->op != t->op || o->mask != t->mask))
+            missing = o;
     }
     report_where(at, sizeof at, t->pc);
     if (!missing) return host_fail("thread %d waits for ever at %s, %s", t->id, warp_op_name(t), at);
@@ -141,12 +144,14 @@ static void report_stall(void)
     else if (missing->wait != ENDED) {
         char where[200];
         report_where(where, sizeof where, missing->pc);
-        snprintf(there, sizeof there, "is at %s, %s", missing->wait == AT_BARRIER ? "__syncthreads" : warp_op_name(missing), where);
+        snprintf(there, sizeof there, "is at %s, %s", missing->wait == AT_BARRIER ? "__syncthreads" : warp_op_name(missing),
+                 where);
     }
-    host_fail("thread %d waits at %s with mask %08x, %s, for lane %d, which %s", t->id, warp_op_name(t), t->mask, at, (int)(missing - m.thread) % WARP, there);
+    host_fail("thread %d waits at %s with mask %08x, %s, for lane %d, which %s", t->id, warp_op_name(t), t->mask, at,
+              (int)(missing - m.thread) % WARP, there);
 }
 
-/* --- blocks ---------------------------------------------------------------------------------------------------------------- */
+/* --- blocks ------------------------------------------------------------------------------------------------------ */
 
 /* i-th of n in the order of the seed: ascending, descending, or from some other on. */
 static long in_order(long i, long n, unsigned long long seed)
@@ -220,7 +225,7 @@ static void run_grid(void)
     free(order);
 }
 
-/* --- phases ---------------------------------------------------------------------------------------------------------------- */
+/* --- phases ------------------------------------------------------------------------------------------------------ */
 
 /* The first number in __launch_bounds__( of the kernel. */
 static int bound_of(const char *source, const char *kernel)
@@ -246,8 +251,10 @@ static int find_entry(struct q_err *e)
 /* Dynamic shared memory by compute capability, as gen/card.lua has it. */
 static size_t most_shared(int cc)
 {
-    static const struct { int cc, kib; } most[] = {{70, 96}, {72, 96}, {75, 64}, {80, 163}, {86, 99}, {87, 163}, {89, 99}, {90, 227}, {100, 227},
-                                                   {103, 227}, {110, 227}, {120, 99}, {121, 99}};
+    static const struct {
+        int cc, kib;
+    } most[] = {{70, 96},  {72, 96},   {75, 64},   {80, 163},  {86, 99},  {87, 163}, {89, 99},
+                {90, 227}, {100, 227}, {103, 227}, {110, 227}, {120, 99}, {121, 99}};
     for (size_t i = 0; i < sizeof most / sizeof *most; i++)
         if (most[i].cc == cc) return (size_t)most[i].kib << 10;
     return 48 << 10;
@@ -262,8 +269,10 @@ static int begin_phase(int i, struct q_err *e)
     snprintf(m.kernel, sizeof m.kernel, i ? "%.160s_%d" : "%.160s", c->name, i + 1);
     int bound = bound_of(c->source, m.kernel);
     for (int a = 0; a < 3; a++) m.grid[a] = (u32)q_axis_blocks(&m.phase->grid[a], &c->extent);
-    if (m.threads < 1 || m.threads > bound) return q_fail(e, Q_EINTERNAL, "%s: launched with %d threads, bound to %d", m.kernel, m.threads, bound);
-    if (m.grid[1] > 65535 || m.grid[2] > 65535) return q_fail(e, Q_EINTERNAL, "%s: a grid of %u x %u x %u", m.kernel, m.grid[0], m.grid[1], m.grid[2]);
+    if (m.threads < 1 || m.threads > bound)
+        return q_fail(e, Q_EINTERNAL, "%s: launched with %d threads, bound to %d", m.kernel, m.threads, bound);
+    if (m.grid[1] > 65535 || m.grid[2] > 65535)
+        return q_fail(e, Q_EINTERNAL, "%s: a grid of %u x %u x %u", m.kernel, m.grid[0], m.grid[1], m.grid[2]);
     size_t fixed = shared_bytes_of_kernel();
     if (fixed > 48 << 10) return q_fail(e, Q_EINTERNAL, "%s: %zu bytes of static shared memory", m.kernel, fixed);
     if (fixed + m.dynamic_bytes > most_shared(c->cc))

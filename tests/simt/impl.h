@@ -1,8 +1,8 @@
 /* The machine that runs a kernel's text: one block at a time, a fiber a thread, all in one host thread. Shared by its own files.
  *
- * block.c runs a grid and the block barrier, warp.c what a warp does together, matrix.c the matrix instructions, memory.c knows what an
- * address is and shade.c who touched it, tsan.c is where the compiled kernel reports its accesses, async.c copies beside the thread,
- * report.c and symbols.c word a failure. */
+ * block.c runs a grid and the block barrier, warp.c what a warp does together, matrix.c the matrix instructions, memory.c knows
+ * what an address is and shade.c who touched it, tsan.c is where the compiled kernel reports its accesses, async.c copies beside
+ * the thread, report.c and symbols.c word a failure. */
 #ifndef SIMT_IMPL_H
 #define SIMT_IMPL_H
 
@@ -11,7 +11,7 @@
 
 enum { WARP = 32, MOST_THREADS = 1024, STACK_BYTES = 128 << 10, MOST_IN = 20, MOST_OUT = 8, MOST_ASYNC = 256 };
 
-/* --- fibers (fiber.c) -------------------------------------------------------------------------------------------------- */
+/* --- fibers (fiber.c) -------------------------------------------------------------------------------------------- */
 
 #if !defined __x86_64__
 #include <ucontext.h>
@@ -27,7 +27,7 @@ struct fiber {
 void fiber_make(struct fiber *f, char *stack, size_t bytes, void (*entry)(void));
 void fiber_switch(struct fiber *from, struct fiber *to);
 
-/* --- threads ------------------------------------------------------------------------------------------------------------- */
+/* --- threads ----------------------------------------------------------------------------------------------------- */
 
 enum wait { RUNS, AT_BARRIER, AT_WARP, ENDED, WAITS };
 enum warp_op { SYNCWARP, BALLOT, SHFL_IDX, SHFL_UP, SHFL_DOWN, SHFL_XOR, LDMATRIX, MMA };
@@ -116,7 +116,7 @@ void matrix_open(void);
 /* Fills the outputs of the lanes of a complete matrix operation. */
 void matrix_compute(struct thread *warp);
 
-/* --- memory -------------------------------------------------------------------------------------------------------------- */
+/* --- memory ------------------------------------------------------------------------------------------------------ */
 
 enum access { READ = 1, WRITE = 2, ATOMIC = 4, FRESH = 8, ISSUE = 16 };
 
@@ -134,7 +134,7 @@ void memory_flight(const void *p, int bytes, int in_flight);
 void memory_release(const void *p);
 void async_drop(void);
 
-/* --- reports ------------------------------------------------------------------------------------------------------------- */
+/* --- reports ----------------------------------------------------------------------------------------------------- */
 
 /* The line in a thread: it and its machine stop for good. `pc` (or NULL) adds the source line. */
 _Noreturn void thread_fail(const void *pc, const char *format, ...) __attribute__((format(printf, 2, 3)));

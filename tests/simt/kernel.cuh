@@ -1,12 +1,12 @@
-/* The CUDA prelude for a CPU: what the language has built in, and what runtime/kernel.cuh does with PTX; the rest of that file is taken
- * as it is (prelude.lua makes prelude.h of it). Compiled by g++; the runtime beside this file meets the calls. What a compute
- * capability lacks is not declared, as on a card. */
+/* The CUDA prelude for a CPU: what the language has built in, and what runtime/kernel.cuh does with PTX; the rest of that file is
+ * taken as it is (prelude.lua makes prelude.h of it). Compiled by g++; the runtime beside this file meets the calls. What a
+ * compute capability lacks is not declared, as on a card. */
 #ifndef SIMT_KERNEL_CUH
 #define SIMT_KERNEL_CUH
 
 #include "kernel.h"
 
-/* --- the language ------------------------------------------------------------------------------------------------------------ */
+/* --- the language ------------------------------------------------------------------------------------------------ */
 
 #define __global__
 #define __device__
@@ -51,7 +51,10 @@ f32 simt_from_half(u16 h);
 
 extern u8 __start_simt_shared[] __attribute__((weak, visibility("hidden")));
 extern u8 __stop_simt_shared[] __attribute__((weak, visibility("hidden")));
-__attribute__((no_sanitize("thread", "alignment"))) void simt_shared_range(u8 **lo, u8 **hi) { *lo = __start_simt_shared, *hi = __stop_simt_shared; }
+__attribute__((no_sanitize("thread", "alignment"))) void simt_shared_range(u8 **lo, u8 **hi)
+{
+    *lo = __start_simt_shared, *hi = __stop_simt_shared;
+}
 
 float fmaf(float, float, float) noexcept;
 float fmaxf(float, float) noexcept;
@@ -89,7 +92,10 @@ double floor(double) noexcept;
 void sincos(double, double *, double *) noexcept;
 }
 
-template <class A> __attribute__((no_sanitize("thread"))) void simt_call(void (*kernel)(A), const void *args) { kernel(*(const A *)args); }
+template <class A> __attribute__((no_sanitize("thread"))) void simt_call(void (*kernel)(A), const void *args)
+{
+    kernel(*(const A *)args);
+}
 
 #define threadIdx (simt_thread_idx())
 #define blockIdx (simt_block_idx())
@@ -115,7 +121,7 @@ struct alignas(16) longlong2 { i64 x, y; };
 struct alignas(16) ulonglong2 { u64 x, y; };
 struct alignas(16) double2 { f64 x, y; };
 
-/* --- bits and numbers ---------------------------------------------------------------------------------------------------------- */
+/* --- bits and numbers -------------------------------------------------------------------------------------------- */
 
 template <class To, class From> SIMT_CALL To simt_bits(From x)
 {
@@ -158,7 +164,10 @@ SIMT_CALL u32 __byte_perm(u32 a, u32 b, u32 s)
 }
 
 /* To int as a card does: NaN gives 0, what does not fit the nearest that does. */
-SIMT_CALL i32 simt_to_int(f32 x) { return !(x == x) ? 0 : x >= 2147483648.0f ? 0x7FFFFFFF : x < -2147483648.0f ? (i32)0x80000000 : (i32)x; }
+SIMT_CALL i32 simt_to_int(f32 x)
+{
+    return !(x == x) ? 0 : x >= 2147483648.0f ? 0x7FFFFFFF : x < -2147483648.0f ? (i32)0x80000000 : (i32)x;
+}
 SIMT_CALL i32 __float2int_rn(f32 x) { return simt_to_int(rintf(x)); }
 SIMT_CALL i32 __float2int_rz(f32 x) { return simt_to_int(truncf(x)); }
 SIMT_CALL i32 __float2int_rd(f32 x) { return simt_to_int(floorf(x)); }
@@ -198,7 +207,7 @@ SIMT_CALL u32 max(u32 a, i32 b) { return max(a, (u32)b); }
 SIMT_CALL f32 min(f32 a, f32 b) { return fminf(a, b); }
 SIMT_CALL f32 max(f32 a, f32 b) { return fmaxf(a, b); }
 
-/* --- a block and a warp. The line tells one call of the text from another. ------------------------------------------------------- */
+/* --- a block and a warp. The line tells one call of the text from another. --------------------------------------- */
 
 SIMT_CALL void __syncthreads(int line = __builtin_LINE()) { simt_syncthreads(line); }
 SIMT_CALL void __syncwarp(u32 mask = ~0u, int line = __builtin_LINE()) { simt_syncwarp(mask, line); }
@@ -232,7 +241,7 @@ template <class T> SIMT_CALL T __shfl_xor_sync(u32 mask, T x, int with, int widt
     return simt_shuffle_any(3, mask, x, with, width, line);
 }
 
-/* --- memory ---------------------------------------------------------------------------------------------------------------------- */
+/* --- memory ------------------------------------------------------------------------------------------------------ */
 
 template <class T> SIMT_CALL T __ldg(const T *p) { return *p; }
 SIMT_CALL void __threadfence() { simt_threadfence(); }
@@ -255,7 +264,7 @@ SIMT_CALL u64 atomicCAS(u64 *p, u64 old, u64 x) { return simt_atomic64(4, p, x, 
 SIMT_CALL u64 atomicMax(u64 *p, u64 x) { return simt_atomic64(7, p, x, 0); }
 SIMT_CALL u64 atomicMin(u64 *p, u64 x) { return simt_atomic64(8, p, x, 0); }
 
-/* --- in place of the PTX of runtime/kernel.cuh -------------------------------------------------------------------------------------- */
+/* --- in place of the PTX of runtime/kernel.cuh ------------------------------------------------------------------- */
 
 static inline f32 h2f(u16 h) { return simt_from_half(h); }
 static inline u16 f2h(f32 x) { return simt_to_half(x); }
@@ -265,7 +274,8 @@ static inline u16 f2h(f32 x) { return simt_to_half(x); }
 static inline u32 hfma2(u32 a, u32 b, u32 c)
 {
     u32 d = 0;
-    for (int i = 0; i < 32; i += 16) d |= (u32)simt_to_half((f64)h2f((u16)(a >> i)) * h2f((u16)(b >> i)) + h2f((u16)(c >> i))) << i;
+    for (int i = 0; i < 32; i += 16)
+        d |= (u32)simt_to_half((f64)h2f((u16)(a >> i)) * h2f((u16)(b >> i)) + h2f((u16)(c >> i))) << i;
     return d;
 }
 static inline u32 hadd2(u32 a, u32 b)

@@ -1,9 +1,9 @@
-/* ldmatrix and the mma forms, by the fragment tables of the PTX ISA manual ("Matrix Fragments for mma.m8n8k4 .." and following). Each
- * form is written as: which lane and register hold element (row, column), then a plain product. */
+/* ldmatrix and the mma forms, by the fragment tables of the PTX ISA manual ("Matrix Fragments for mma.m8n8k4 .." and following).
+ * Each form is written as: which lane and register hold element (row, column), then a plain product. */
 #include "impl.h"
 #include <string.h>
 
-/* --- elements ---------------------------------------------------------------------------------------------------------------- */
+/* --- elements ---------------------------------------------------------------------------------------------------- */
 
 static int byte_at(const u32 *word, int i) { return (signed char)(word[i / 4] >> 8 * (i % 4)); }
 
@@ -45,9 +45,10 @@ static f32 float_at(const u32 *word, int i)
 
 static void set_float(u32 *word, f32 x) { memcpy(word, &x, sizeof x); }
 
-/* --- int8 ---------------------------------------------------------------------------------------------------------------------- */
+/* --- int8 -------------------------------------------------------------------------------------------------------- */
 
-/* m8n8k16. A: lane 4 row + k/4, byte k%4. B: lane 4 column + k/4. C, D: lane 4 row + column/2, register column%2. in: a, b, c0, c1. */
+/* m8n8k16. A: lane 4 row + k/4, byte k%4. B: lane 4 column + k/4. C, D: lane 4 row + column/2, register column%2.
+ * in: a, b, c0, c1. */
 static void s8_8816(struct thread *w)
 {
     for (int r = 0; r < 8; r++)
@@ -69,13 +70,14 @@ static void s8_16832(struct thread *w)
             i32 sum = (i32)t->in[6];
             for (int k = 0; k < 32; k++) {
                 int lane = k % 16 / 4;
-                sum += byte_at(w[4 * (r % 8) + lane].in + r / 8 + 2 * (k / 16), k % 4) * byte_at(w[4 * c + lane].in + 4 + k / 16, k % 4);
+                sum += byte_at(w[4 * (r % 8) + lane].in + r / 8 + 2 * (k / 16), k % 4) *
+                    byte_at(w[4 * c + lane].in + 4 + k / 16, k % 4);
             }
             t->out[c % 2 + 2 * (r / 8)] = (u32)sum;
         }
 }
 
-/* --- halves ---------------------------------------------------------------------------------------------------------------------- */
+/* --- halves ------------------------------------------------------------------------------------------------------ */
 
 /* m16n8k8 and m16n8k16. A: lane 4 (row%8) + k%8/2, register row/8 + 2 (k/8). B: lane 4 column + k%8/2, register k/8. C, D: lane
  * 4 (row%8) + column/2, register column%2 + 2 (row/8). in: a (2 or 4), b (1 or 2), d0 .. d3. */
@@ -97,9 +99,10 @@ static void f16_16(struct thread *w, int depth)
         }
 }
 
-/* m8n8k4, row.col: four products, of quad pair q the lanes 4q .. 4q+3 and 4q+16 .. 4q+19. A: row r is lane r%4 of the lower quad for r < 4, of
- * the upper from 4 on, register and half by k. B: column the same. D in fp32: register i of lane l (of the pair, 0 .. 3 and 16 .. 19)
- * is row (l & 1) + (i & 2) + (l >= 16 ? 4 : 0), column (i & 4) + (l & 2) + (i & 1). in: a0, a1, b0, b1, d0 .. d7. */
+/* m8n8k4, row.col: four products, of quad pair q the lanes 4q .. 4q+3 and 4q+16 .. 4q+19. A: row r is lane r%4 of the lower quad
+ * for r < 4, of the upper from 4 on, register and half by k. B: column the same. D in fp32: register i of lane l (of the pair, 0
+ * .. 3 and 16 .. 19) is row (l & 1) + (i & 2) + (l >= 16 ? 4 : 0), column (i & 4) + (l & 2) + (i & 1). in: a0, a1, b0, b1,
+ * d0 .. d7. */
 static void f16_884(struct thread *w)
 {
     for (int l = 0; l < WARP; l++)
@@ -112,7 +115,7 @@ static void f16_884(struct thread *w)
         }
 }
 
-/* --- ldmatrix ---------------------------------------------------------------------------------------------------------------------- */
+/* --- ldmatrix ---------------------------------------------------------------------------------------------------- */
 
 /* Matrix j's row i is at lane 8j + i's address. Lane l gets row l/4, halves 2 (l%4) and the next; transposed, column l/4. */
 static void load(struct thread *w, int matrices, int transposed)

@@ -18,7 +18,7 @@ static struct {
 
 unsigned char *memory_object_base(void) { return mem.object_base; }
 
-/* --- regions ----------------------------------------------------------------------------------------------------------------- */
+/* --- regions ----------------------------------------------------------------------------------------------------- */
 
 static int by_address(const void *a, const void *b)
 {
@@ -28,8 +28,8 @@ static int by_address(const void *a, const void *b)
 
 static size_t words_of(size_t bytes) { return bytes / 4 + 1; }
 
-/* Shades for every region that may be written, from one piece of memory that later runs use again as it is: epochs never return, so old
- * shades say nothing. */
+/* Shades for every region that may be written, from one piece of memory that later runs use again as it is: epochs never return,
+ * so old shades say nothing. */
 static int make_shades(struct q_err *e)
 {
     static struct shade *all;
@@ -65,7 +65,8 @@ static void add_region(void *lo, size_t bytes, enum region_kind kind, const stru
 int memory_open(const struct simt_call *c, struct q_err *e)
 {
     memset(&mem, 0, sizeof mem);
-    if (!m.dynamic) m.dynamic = mmap(NULL, DYNAMIC_MOST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!m.dynamic)
+        m.dynamic = mmap(NULL, DYNAMIC_MOST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (m.dynamic == MAP_FAILED) return q_fail(e, Q_EMEM, "no memory for shared memory");
     for (int i = 0; i < c->n_buffers; i++) add_region(c->buffer[i].data, c->buffer[i].bytes, BUFFER, &c->buffer[i]);
     add_region(m.dynamic, DYNAMIC_MOST, SHARED, NULL);
@@ -148,7 +149,7 @@ static struct region *find(const unsigned char *p)
     return p >= mem.region[lo].lo && p < mem.region[lo].hi ? &mem.region[lo] : NULL;
 }
 
-/* --- words for reports ----------------------------------------------------------------------------------------------------- */
+/* --- words for reports ------------------------------------------------------------------------------------------- */
 
 const char *access_verb(int access) { return access & ATOMIC ? "changes" : access & WRITE ? "writes" : "reads"; }
 
@@ -174,13 +175,14 @@ static _Noreturn void outside(const unsigned char *p, size_t bytes, int access, 
     if (!near || best > 1 << 20) snprintf(where, sizeof where, "address %p, far from any buffer", (const void *)p);
     else {
         size_t size = (size_t)(near->hi - near->lo);
-        const char *name = near->kind != SHARED ? near->buffer->name : near->lo == m.dynamic ? "the dynamic shared memory" : "the static shared memory";
+        const char *shared = near->lo == m.dynamic ? "the dynamic shared memory" : "the static shared memory";
+        const char *name = near->kind == SHARED ? shared : near->buffer->name;
         snprintf(where, sizeof where, "at byte %td of the %zu of %s", p - near->lo, size, name);
     }
     thread_fail(pc, "out of bounds: %s %zu bytes %s", access_verb(access), bytes, where);
 }
 
-/* --- accesses -------------------------------------------------------------------------------------------------------------- */
+/* --- accesses ---------------------------------------------------------------------------------------------------- */
 
 void memory_access(const void *at, size_t bytes, int access, const void *pc)
 {
@@ -188,7 +190,8 @@ void memory_access(const void *at, size_t bytes, int access, const void *pc)
     const struct region *r = find(p);
     if (!r || p + bytes > r->hi) outside(p, bytes, access, pc);
     int early = r->kind == BUFFER && r->buffer->early && !(access & (WRITE | ATOMIC));
-    if (r->kind == BUFFER && !early && !m.now->has_waited) thread_fail(pc, "%s %s before pdl_wait()", access_verb(access), r->buffer->name);
+    if (r->kind == BUFFER && !early && !m.now->has_waited)
+        thread_fail(pc, "%s %s before pdl_wait()", access_verb(access), r->buffer->name);
     if (r->kind == CONSTANT && !(access & (WRITE | ATOMIC))) return;
     if (!r->word) {
         char what[160];

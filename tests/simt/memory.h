@@ -1,4 +1,5 @@
-/* Regions of memory and the shades of their bytes: shared by memory.c, which knows what an address is, and shade.c, which knows who was there. */
+/* Regions of memory and the shades of their bytes: shared by memory.c, which knows what an address is, and shade.c, which knows
+ * who was there. */
 #ifndef SIMT_MEMORY_H
 #define SIMT_MEMORY_H
 

@@ -46,7 +46,7 @@ _Noreturn void thread_fail(const void *pc, const char *format, ...)
     for (;;) thread_yield();
 }
 
-/* --- lines ------------------------------------------------------------------------------------------------------------------- */
+/* --- lines ------------------------------------------------------------------------------------------------------- */
 
 static void quote_line(char *out, size_t cap, int line)
 {
@@ -68,7 +68,8 @@ void report_where(char *out, size_t cap, const void *pc)
     int number = 0;
     snprintf(out, cap, "an unknown line");
     if (!pc || !dladdr(pc, &info)) return;
-    snprintf(command, sizeof command, "addr2line -i -e '%s' 0x%tx 2>/dev/null", m.call->object, (const char *)pc - 1 - (const char *)info.dli_fbase);
+    snprintf(command, sizeof command, "addr2line -i -e '%s' 0x%tx 2>/dev/null", m.call->object,
+             (const char *)pc - 1 - (const char *)info.dli_fbase);
     FILE *f = popen(command, "r");
     if (!f) return;
     while (fgets(line, sizeof line, f))

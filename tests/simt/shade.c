@@ -1,16 +1,16 @@
-/* Who touched a byte since when: races. Every word of shared memory and of writable buffers has a shade: its last write, its last reads; a word
- * of which parts are accessed has one for each byte from then on. Two accesses by different threads of a block are ordered if a block
- * barrier lies between (another epoch), or if both are of one warp and the later one knows of the earlier by the warp's clocks. Accesses of
- * different blocks of one launch are never ordered, unless the writer published them (a __threadfence and an atomic) and the reader,
- * after an atomic at the same place, reads them with load_fresh. */
+/* Who touched a byte since when: races. Every word of shared memory and of writable buffers has a shade: its last write, its last
+ * reads; a word of which parts are accessed has one for each byte from then on. Two accesses by different threads of a block are
+ * ordered if a block barrier lies between (another epoch), or if both are of one warp and the later one knows of the earlier by
+ * the warp's clocks. Accesses of different blocks of one launch are never ordered, unless the writer published them (a
+ * __threadfence and an atomic) and the reader, after an atomic at the same place, reads them with load_fresh. */
 #include "memory.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_ACQUIRED = 8 };
 
-/* A block of this launch: its first epoch, and what it published at `place`: all that it wrote before `released`, in which also `thread`'s
- * own, and its warp's up to the clock `known`. */
+/* A block of this launch: its first epoch, and what it published at `place`: all that it wrote before `released`, in which also
+ * `thread`'s own, and its warp's up to the clock `known`. */
 struct begun {
     u32 at[3], epoch;
     const void *place;
@@ -58,18 +58,20 @@ static const struct begun *block_of(u32 epoch)
     return &past.block[lo];
 }
 
-static _Noreturn void race(const struct region *r, const unsigned char *p, int access, const char *did, int thread, u32 epoch, u32 pc, const void *now)
+static _Noreturn void race(const struct region *r, const unsigned char *p, int access, const char *did, int thread, u32 epoch,
+                           u32 pc, const void *now)
 {
     char what[160], line[200], block[60] = "";
     int other = epoch < m.block_epoch;
     region_place(what, sizeof what, r, p);
     report_where(line, sizeof line, memory_object_base() + pc);
+    const char *without = thread / WARP == m.now->id / WARP ? "no warp operation of both between" : "no barrier between";
     if (other) report_block(block, sizeof block, " of block ", block_of(epoch)->at);
     thread_fail(now, "race: %s %s, which thread %d%s %s at %s, %s", access_verb(access), what, thread, block, did, line,
-                other ? "in the same launch" : thread / WARP == m.now->id / WARP ? "no warp operation of both between" : "no barrier between");
+                other ? "in the same launch" : without);
 }
 
-/* --- order ------------------------------------------------------------------------------------------------------------------- */
+/* --- order ------------------------------------------------------------------------------------------------------- */
 
 static int is_before(int thread, u32 epoch, u32 clock)
 {
@@ -78,7 +80,10 @@ static int is_before(int thread, u32 epoch, u32 clock)
 }
 
 /* Of another block of this launch. Shared memory is a new one for each block. */
-static int is_foreign(const struct region *r, u32 epoch) { return r->kind != SHARED && epoch >= m.phase_epoch && epoch < m.block_epoch; }
+static int is_foreign(const struct region *r, u32 epoch)
+{
+    return r->kind != SHARED && epoch >= m.phase_epoch && epoch < m.block_epoch;
+}
 
 /* Whether the block that wrote in `epoch` published it before this one asked. */
 static int is_published(const struct shade *s)
@@ -87,7 +92,8 @@ static int is_published(const struct shade *s)
     int known = 0;
     for (int i = 0; i < past.n_acquired; i++) known |= b->place && past.acquired[i] == b->place;
     if (!known || s->write_epoch > b->released) return 0;
-    return s->write_epoch < b->released || s->write_thread == b->thread || (s->write_thread / WARP == b->thread / WARP && s->write_clock <= b->known);
+    return s->write_epoch < b->released || s->write_thread == b->thread ||
+        (s->write_thread / WARP == b->thread / WARP && s->write_clock <= b->known);
 }
 
 /* The lane of the reads so far that the present thread does not know to have ended, -1: none. */
@@ -145,7 +151,8 @@ static void note_read(const struct region *r, struct shade *s, u32 pc)
 
 static void check_write(const struct region *r, const struct shade *s, const unsigned char *p, int access, const void *pc)
 {
-    int ok = is_foreign(r, s->write_epoch) ? (access & FRESH && is_published(s)) : is_before(s->write_thread, s->write_epoch, s->write_clock);
+    int ok = is_foreign(r, s->write_epoch) ? (access & FRESH && is_published(s))
+                                           : is_before(s->write_thread, s->write_epoch, s->write_clock);
     if (!ok) race(r, p, access, "wrote", s->write_thread, s->write_epoch, s->write_pc, pc);
 }
 
@@ -175,19 +182,23 @@ static void note_atomic(struct shade *s, u32 pc)
 static void check_reads(const struct region *r, const struct shade *s, const unsigned char *p, int access, const void *pc)
 {
     u32 foreign = is_foreign(r, s->read_epoch) ? s->read_epoch : is_foreign(r, s->foreign_epoch) ? s->foreign_epoch : 0;
-    if (foreign) race(r, p, access, "read", __builtin_ctz(s->read_lanes | 1u << 31) + s->read_warp * WARP, foreign, s->read_pc, pc);
+    if (foreign)
+        race(r, p, access, "read", __builtin_ctz(s->read_lanes | 1u << 31) + s->read_warp * WARP, foreign, s->read_pc, pc);
     if (s->read_epoch != m.epoch) return;
     int lane = reading_lane(s);
     if (s->read_lanes && lane >= 0) race(r, p, access, "read", lane + s->read_warp * WARP, m.epoch, s->read_pc, pc);
     if (s->read_other) race(r, p, access, "read", s->read_other - 1, m.epoch, s->read_pc, pc);
 }
 
-/* A read of what this lane, or one that knows as much, has read since the last write, which was in another epoch: nothing to find or to note. */
+/* A read of what this lane, or one that knows as much, has read since the last write, which was in another epoch: nothing to find
+ * or to note. */
 static int is_known_read(const struct region *r, struct shade *s, int access)
 {
     u32 me = 1u << lane_of(m.now);
-    if (access != READ || s->read_epoch != m.epoch || s->write_epoch == m.epoch || s->atomic_epoch || s->in_flight || s->read_list) return 0;
-    if (s->read_warp != m.now->id / WARP || s->read_clock != clock_known(m.now, lane_of(m.now)) || is_foreign(r, s->write_epoch)) return 0;
+    if (access != READ || s->read_epoch != m.epoch || s->read_list) return 0;
+    if (s->write_epoch == m.epoch || s->atomic_epoch || s->in_flight) return 0;
+    if (s->read_warp != m.now->id / WARP || s->read_clock != clock_known(m.now, lane_of(m.now)) || is_foreign(r, s->write_epoch))
+        return 0;
     s->read_lanes |= me;
     return 1;
 }
@@ -240,8 +251,8 @@ void shade_range(const struct region *r, size_t first, size_t bytes, int access,
     }
 }
 
-/* Fences count if the releasing thread's came in this epoch, after the barrier that gathered what the block wrote; or if all threads had
- * fenced when they came to that barrier. */
+/* Fences count if the releasing thread's came in this epoch, after the barrier that gathered what the block wrote; or if all
+ * threads had fenced when they came to that barrier. */
 void memory_release(const void *p)
 {
     int all = 1;

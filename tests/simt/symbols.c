@@ -41,7 +41,7 @@ static void each_shared(int (*visit)(void *arg, const struct symbol *s), void *a
     munmap(map, (size_t)st.st_size);
 }
 
-/* --- names -------------------------------------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------------------------- */
 
 /* A local static's symbol is _ZZ..E4name: what follows the last E and its digits, up to a discriminator. */
 static void variable_name(char *out, size_t cap, const char *symbol)
@@ -85,7 +85,7 @@ void report_shared(char *out, size_t cap, const void *p)
     each_shared(name_place, &l);
 }
 
-/* --- sizes -------------------------------------------------------------------------------------------------------------------- */
+/* --- sizes ------------------------------------------------------------------------------------------------------- */
 
 /* _ZZ19the_kernel_of_anotherE..: whether the function is another kernel. Helpers are static: _ZZL.. */
 static int is_of_other_kernel(const char *symbol)

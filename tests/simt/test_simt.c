@@ -1,5 +1,6 @@
-/* Runs the kernels of kernels/ and holds what comes of each against what its comment says: right kernels pass in every order, each
- * fault is reported for what it is, matrix instructions give the plain product, functions the bits of a card. A line a failure; exit 0 only if there is none. */
+/* Runs the kernels of kernels/ and holds what comes of each against what its comment says: right kernels pass in every order,
+ * each fault is reported for what it is, matrix instructions give the plain product, functions the bits of a card. A line a
+ * failure; exit 0 only if there is none. */
 #include "simt.h"
 #include <math.h>
 #include <stdio.h>
@@ -46,7 +47,8 @@ static void find_tests(struct file *f)
     const char *p = f->text;
     while ((p = strstr(p, "/* test: ")) && f->n < MOST_TESTS) {
         struct test *t = &f->test[f->n];
-        if (sscanf(p, "/* test: %d threads, %d blocks, %d bytes: %159[^\n]", &t->threads, &t->blocks, &t->bytes, t->expect) != 4) abort();
+        if (sscanf(p, "/* test: %d threads, %d blocks, %d bytes: %159[^\n]", &t->threads, &t->blocks, &t->bytes, t->expect) != 4)
+            abort();
         t->expect[strlen(t->expect) - 3] = 0;         /* the end of the comment */
         p = strstr(p, "__launch_bounds__(");
         if (!p || sscanf(strchr(p, ')') + 1, " %63[a-z0-9_]", t->kernel) != 1) abort();
@@ -64,7 +66,8 @@ static int compile(struct file *f, int cc, const char *stem)
     if (!text) abort();
     int n = snprintf(text, cap, "%s", f->text);
     for (int i = 0; i < f->n; i++)
-        n += snprintf(text + n, cap - (size_t)n, "\nextern \"C\" void SIMT_%s(const void *args) { simt_call(%s, args); }", f->test[i].kernel, f->test[i].kernel);
+        n += snprintf(text + n, cap - (size_t)n, "\nextern \"C\" void SIMT_%s(const void *args) { simt_call(%s, args); }",
+                      f->test[i].kernel, f->test[i].kernel);
     char *unit = simt_unit("", text, &none);
     snprintf(path, sizeof path, "%s.cc", stem);
     snprintf(f->object, sizeof f->object, "%s.so", stem);
@@ -73,14 +76,16 @@ static int compile(struct file *f, int cc, const char *stem)
     fputs(unit, out);
     fclose(out);
     simt_flags(flags, sizeof flags, cc);
-    snprintf(command, sizeof command, "g++ %s -I '%s/tests/simt' -I '%s/tests/simt' -I '%s/tests/simt/kernels' -I '%s/runtime' -o '%s' '%s' -lm 2>'%s.log'", flags, TEST_SOURCE_DIR,
-             TEST_BUILD_DIR, TEST_SOURCE_DIR, TEST_SOURCE_DIR, f->object, path, stem);
+    snprintf(
+        command, sizeof command,
+        "g++ %s -I '%s/tests/simt' -I '%s/tests/simt' -I '%s/tests/simt/kernels' -I '%s/runtime' -o '%s' '%s' -lm 2>'%s.log'",
+        flags, TEST_SOURCE_DIR, TEST_BUILD_DIR, TEST_SOURCE_DIR, TEST_SOURCE_DIR, f->object, path, stem);
     free(text);
     free(unit);
     return system(command);
 }
 
-/* --- running ----------------------------------------------------------------------------------------------------------------- */
+/* --- running ----------------------------------------------------------------------------------------------------- */
 
 struct data {
     f32 x[N], y[N];
@@ -157,12 +162,26 @@ static void run_once(char *why, size_t cap, const struct file *f, const struct t
     static struct data d;
     struct q_err e = {0};
     fill(&d);
-    struct test_args args = {apart(d.x, sizeof d.x), apart(d.y, sizeof d.y), apart(d.work, sizeof d.work), apart(d.a, sizeof d.a), apart(d.b, sizeof d.b)};
-    struct simt_buffer buffer[] = {{"x", (void *)args.x, sizeof d.x, 0, 0}, {"y", args.y, sizeof d.y, 1, 0}, {"work", args.work, sizeof d.work, 1, 0},
-                                   {"a", (void *)args.a, sizeof d.a, 0, 0}, {"b", (void *)args.b, sizeof d.b, 0, 0}};
-    struct q_phases launch = {.n = 1, .phase = {{.threads = t->threads, .smem = t->bytes, .grid = {{.mul = t->blocks}, {.mul = 1}, {.mul = 1}}}}};
-    struct simt_call call = {.name = t->kernel, .source = f->text, .object = f->object, .launch = &launch, .extent = {1, 1, 1}, .cc = 80, .args = &args,
-                             .args_bytes = sizeof args, .buffer = buffer, .n_buffers = 5, .seed = seed};
+    struct test_args args = {apart(d.x, sizeof d.x), apart(d.y, sizeof d.y), apart(d.work, sizeof d.work), apart(d.a, sizeof d.a),
+                             apart(d.b, sizeof d.b)};
+    struct simt_buffer buffer[] = {{"x", (void *)args.x, sizeof d.x, 0, 0},
+                                   {"y", args.y, sizeof d.y, 1, 0},
+                                   {"work", args.work, sizeof d.work, 1, 0},
+                                   {"a", (void *)args.a, sizeof d.a, 0, 0},
+                                   {"b", (void *)args.b, sizeof d.b, 0, 0}};
+    struct q_phases launch = {
+        .n = 1, .phase = {{.threads = t->threads, .smem = t->bytes, .grid = {{.mul = t->blocks}, {.mul = 1}, {.mul = 1}}}}};
+    struct simt_call call = {.name = t->kernel,
+                             .source = f->text,
+                             .object = f->object,
+                             .launch = &launch,
+                             .extent = {1, 1, 1},
+                             .cc = 80,
+                             .args = &args,
+                             .args_bytes = sizeof args,
+                             .buffer = buffer,
+                             .n_buffers = 5,
+                             .seed = seed};
     snprintf(why, cap, "passes");
     if (simt_run(&call, &e)) snprintf(why, cap, "%s", e.text);
     else if (!strcmp(t->expect, "functions")) compare_functions(why, cap, args.work);

@@ -16,7 +16,9 @@ static void told(const void *p, size_t bytes, int access, const void *pc)
 static void told_aligned(const void *p, size_t bytes, int access, const void *pc)
 {
     if (is_own(p)) return;
-    if ((size_t)p % bytes) thread_fail(pc, "%s of %zu bytes at an address %zu beyond a multiple of that", access == READ ? "read" : "write", bytes, (size_t)p % bytes);
+    if ((size_t)p % bytes)
+        thread_fail(pc, "%s of %zu bytes at an address %zu beyond a multiple of that", access == READ ? "read" : "write", bytes,
+                    (size_t)p % bytes);
     memory_access(p, bytes, access, pc);
 }
 
@@ -54,7 +56,7 @@ void __tsan_vptr_read(void *p) { (void)p; }
 void __tsan_read_range(const void *p, size_t bytes) { told(p, bytes, READ, PC); }
 void __tsan_write_range(const void *p, size_t bytes) { told(p, bytes, WRITE, PC); }
 
-/* --- alignment and bounds ---------------------------------------------------------------------------------------------------- */
+/* --- alignment and bounds ---------------------------------------------------------------------------------------- */
 
 struct location {
     const char *file;
@@ -71,7 +73,9 @@ void __ubsan_handle_out_of_bounds(const struct location *at, size_t index);
 
 void __ubsan_handle_type_mismatch_v1(const struct mismatch *d, size_t p)
 {
-    if (m.now && p % (1u << d->log_align)) thread_fail(PC, "misaligned: an object of alignment %d at an address %zu beyond a multiple of it", 1 << d->log_align, p % (1u << d->log_align));
+    if (m.now && p % (1u << d->log_align))
+        thread_fail(PC, "misaligned: an object of alignment %d at an address %zu beyond a multiple of it", 1 << d->log_align,
+                    p % (1u << d->log_align));
 }
 
 void __ubsan_handle_out_of_bounds(const struct location *at, size_t index)
@@ -79,7 +83,7 @@ void __ubsan_handle_out_of_bounds(const struct location *at, size_t index)
     if (m.now) thread_fail(PC, "out of bounds: index %lld of an array", (long long)index);
 }
 
-/* --- atomics and fences -------------------------------------------------------------------------------------------------------- */
+/* --- atomics and fences ------------------------------------------------------------------------------------------ */
 
 enum atomic_op { ADD, MAX, MIN, EXCH, CAS, AND, OR, UMAX, UMIN, INC };
 

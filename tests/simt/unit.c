@@ -14,7 +14,8 @@ char *simt_unit(const char *name, const char *source, const struct q_phases *lau
     for (int i = 0; i < launch->n; i++) {
         char kernel[176];
         snprintf(kernel, sizeof kernel, i ? "%.160s_%d" : "%.160s", name, i + 1);
-        n += (size_t)snprintf(unit + n, cap - n, "extern \"C\" void SIMT_%s(const void *args) { simt_call(%s, args); }\n", kernel, kernel);
+        n += (size_t)snprintf(unit + n, cap - n, "extern \"C\" void SIMT_%s(const void *args) { simt_call(%s, args); }\n", kernel,
+                              kernel);
     }
     return unit;
 }
@@ -27,7 +28,10 @@ void simt_flags(char *out, size_t cap, int cc)
     if (__builtin_cpu_supports("fma")) fma = "-mfma";      /* else libm's, with the same bits */
 #endif
     snprintf(out, cap,
-             "-x c++ -std=gnu++17 -O1 -g1 -fPIC -shared -ffp-contract=off -fno-math-errno -fno-exceptions -fno-rtti -fno-threadsafe-statics -fno-strict-aliasing "
-             "-fsanitize=thread,alignment,bounds --param tsan-instrument-func-entry-exit=0 -nostdlib -Wall -Werror -Wno-unknown-pragmas "
-             "-Wno-unused-function -Wno-unused-variable -Wno-unused-but-set-variable -Wno-sign-compare -D__CUDA_ARCH__=%d0 %s", cc, fma);
+             "-x c++ -std=gnu++17 -O1 -g1 -fPIC -shared -ffp-contract=off -fno-math-errno -fno-exceptions -fno-rtti "
+             "-fno-threadsafe-statics -fno-strict-aliasing "
+             "-fsanitize=thread,alignment,bounds --param tsan-instrument-func-entry-exit=0 -nostdlib -Wall -Werror "
+             "-Wno-unknown-pragmas "
+             "-Wno-unused-function -Wno-unused-variable -Wno-unused-but-set-variable -Wno-sign-compare -D__CUDA_ARCH__=%d0 %s",
+             cc, fma);
 }

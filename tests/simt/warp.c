@@ -1,5 +1,5 @@
-/* What a warp does together. A lane that comes to such an operation waits until every lane that its mask names has come to the same
- * one; then the results of all are filled in and the lanes know of what the others did before. */
+/* What a warp does together. A lane that comes to such an operation waits until every lane that its mask names has come to the
+ * same one; then the results of all are filled in and the lanes know of what the others did before. */
 #include "impl.h"
 #include <string.h>
 
@@ -11,11 +11,12 @@ void simt_ldmatrix(int op, const void *row, u32 *out, int n_out, int line);
 
 const char *warp_op_name(const struct thread *t)
 {
-    static const char *const name[] = {"__syncwarp", "a vote", "__shfl_sync", "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync", "ldmatrix", "mma"};
+    static const char *const name[] = {"__syncwarp",       "a vote",          "__shfl_sync", "__shfl_up_sync",
+                                       "__shfl_down_sync", "__shfl_xor_sync", "ldmatrix",    "mma"};
     return t->wait == AT_BARRIER ? "__syncthreads" : name[t->op];
 }
 
-/* --- clocks --------------------------------------------------------------------------------------------------------------- */
+/* --- clocks ------------------------------------------------------------------------------------------------------ */
 
 void warp_reset(void)
 {
@@ -50,7 +51,7 @@ static void clocks_join(struct clocks *c, u32 mask, u32 all)
     }
 }
 
-/* --- results -------------------------------------------------------------------------------------------------------------- */
+/* --- results ----------------------------------------------------------------------------------------------------- */
 
 enum { POISON = 0x7FBADBAD };   /* what a shuffle gets from a lane that is not there: a NaN */
 
@@ -82,7 +83,7 @@ static void compute(struct thread *warp, const struct thread *t)
     }
 }
 
-/* --- meeting -------------------------------------------------------------------------------------------------------------- */
+/* --- meeting ----------------------------------------------------------------------------------------------------- */
 
 /* Whether every lane that t's mask names has come; those that have ended are not waited for, except by matrix instructions. */
 static int is_complete(const struct thread *warp, const struct thread *t)
@@ -100,7 +101,8 @@ static int is_complete(const struct thread *warp, const struct thread *t)
 static void finish(struct thread *warp, const struct thread *t)
 {
     const u32 *lanes = m.lanes[t->id / WARP];
-    u32 mask = t->mask, here = mask & lanes[AT_WARP], all = lanes_of(t->id / WARP) == WARP ? ~0u : (1u << lanes_of(t->id / WARP)) - 1;
+    u32 mask = t->mask, here = mask & lanes[AT_WARP],
+        all = lanes_of(t->id / WARP) == WARP ? ~0u : (1u << lanes_of(t->id / WARP)) - 1;
     compute(warp, t);
     for (u32 left = here; left; left &= left - 1) set_wait(&warp[__builtin_ctz(left)], RUNS);
     clocks_join(&m.clocks[t->id / WARP], mask | lanes[ENDED], all);
@@ -121,13 +123,14 @@ static void meet(struct thread *t, enum warp_op op, u32 mask, int line, const vo
     t->mask = mask;
     t->line = line;
     t->pc = pc;
-    if (!(mask >> lane_of(t) & 1)) thread_fail(pc, "%s with mask %08x, which does not name lane %d", warp_op_name(t), mask, lane_of(t));
+    if (!(mask >> lane_of(t) & 1))
+        thread_fail(pc, "%s with mask %08x, which does not name lane %d", warp_op_name(t), mask, lane_of(t));
     set_wait(t, AT_WARP);
     if (is_complete(w, t)) finish(w, t);
     else thread_yield();
 }
 
-/* --- called by the kernel -------------------------------------------------------------------------------------------------- */
+/* --- called by the kernel ---------------------------------------------------------------------------------------- */
 
 /* A mask of ~0 in a last warp of fewer lanes names those that exist. */
 static u32 existing(u32 mask)
@@ -152,7 +155,8 @@ u64 simt_shuffle(int op, u32 mask, u64 value, int arg, int width, int line)
     t->in[1] = (u32)(value >> 32);
     t->arg = arg;
     t->width = width;
-    if (width < 1 || width > WARP || width & (width - 1)) thread_fail(__builtin_return_address(0), "a shuffle of width %d", width);
+    if (width < 1 || width > WARP || width & (width - 1))
+        thread_fail(__builtin_return_address(0), "a shuffle of width %d", width);
     meet(t, (enum warp_op)(SHFL_IDX + op), existing(mask), line, __builtin_return_address(0));
     return t->out[0] | (u64)t->out[1] << 32;
 }

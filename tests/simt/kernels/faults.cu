@@ -1,5 +1,5 @@
-/* Small kernels, right ones and ones with a single fault. Above each stands how it is launched and what must come of it: "passes",
- * or a part of the report. Right means y[i] = x[i] + 1 for all 256 i, whatever the order of blocks. */
+/* Small kernels, right ones and ones with a single fault. Above each stands how it is launched and what must come of it:
+ * "passes", or a part of the report. Right means y[i] = x[i] + 1 for all 256 i, whatever the order of blocks. */
 #include "kernel.cuh"
 #include "args.h"
 
@@ -353,7 +353,7 @@ extern "C" __global__ void __launch_bounds__(64) counted_unseen(const struct tes
     if (threadIdx.x == 3) a.y[0] = n;
 }
 
-/* --- copies beside the thread --------------------------------------------------------------------------------------------------- */
+/* --- copies beside the thread ------------------------------------------------------------------------------------ */
 
 /* test: 64 threads, 4 blocks, 0 bytes: passes */
 extern "C" __global__ void __launch_bounds__(64) copied(const struct test_args a)
@@ -424,7 +424,7 @@ extern "C" __global__ void __launch_bounds__(64) copied_askew(const struct test_
     cp_async_wait<0>();
 }
 
-/* --- blocks of one launch -------------------------------------------------------------------------------------------------------- */
+/* --- blocks of one launch ---------------------------------------------------------------------------------------- */
 
 /* test: 64 threads, 4 blocks, 0 bytes: writes work, byte 0 of 40960, which thread 0 of block */
 extern "C" __global__ void __launch_bounds__(64) blocks_write(const struct test_args a)
@@ -521,7 +521,7 @@ extern "C" __global__ void __launch_bounds__(64) last_block_ungathered(const str
     for (int i = t; i < 256; i += 64) a.y[i] = load_fresh(part + i);
 }
 
-/* --- sizes -------------------------------------------------------------------------------------------------------------------------- */
+/* --- sizes ------------------------------------------------------------------------------------------------------- */
 
 /* test: 64 threads, 4 blocks, 0 bytes: 49408 bytes of static shared memory */
 extern "C" __global__ void __launch_bounds__(64) too_much_static(const struct test_args a)

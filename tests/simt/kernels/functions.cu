@@ -1,5 +1,5 @@
-/* What the prelude and the language compute, of 256 pseudo-random operands each: row f of `work` is function f of functions.txt, where the
- * hash of the row stands as an NVIDIA H200 gave it. Functions that a card only approximates are not among them. */
+/* What the prelude and the language compute, of 256 pseudo-random operands each: row f of `work` is function f of functions.txt,
+ * where the hash of the row stands as an NVIDIA H200 gave it. Functions that a card only approximates are not among them. */
 #include "kernel.cuh"
 #include "args.h"
 
