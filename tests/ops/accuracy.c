@@ -26,7 +26,7 @@ static void line(int ok, const char *isa, const char *what, double figure, doubl
 /* The kernel's symbol for one path; NULL if this machine lacks it. */
 static kernel_fn *kernel(struct gen *g, const char *op, const char *shape, const char *isa, const char *card)
 {
-    struct build_opts build = { TEST_BUILD_DIR "/op_cache", 0 };
+    struct build_opts build = { .cache = TEST_BUILD_DIR "/op_cache" };
     struct gen_kernel k;
     struct q_err e = { 0 };
     char params[64], path[4096];
