@@ -99,15 +99,16 @@ static inline void weights(f32 *s, int visible, f32 scale, struct running *run, 
     }
 }
 
-/* All the runs of 32 tokens of this warp, from `first` on. */
-static inline void attend(const struct attn_args *a, const i32 *pages, int first, int end, const float4 *q, f32 (*s)[4],
+/* All the runs of 32 tokens of this warp, from `first` on, which lies in `page`. */
+static inline void attend(const struct attn_args *a, const i32 *pages, int page, int first, int end, const float4 *q, f32 (*s)[4],
                           struct running *run, f32 *o)
 {
     int lane = threadIdx.x % 32;
     for (int t = first; t < end; t += 128) {
-        i64 at = (((i64)pages[t / KV_PAGE] * 4 + blockIdx.x) * KV_PAGE + t % KV_PAGE) * 256 + lane * 8;
+        i64 at = (((i64)page * 4 + blockIdx.x) * KV_PAGE + t % KV_PAGE) * 256 + lane * 8;
         const u16 *keys = (const u16 *)a->pages_k + at, *values = (const u16 *)a->pages_v + at;
         int4 x[2][4];
+        if (t + 128 < end) page = pages[(t + 128) / KV_PAGE];
         fetch(x[0], keys, 0);
 #pragma unroll
         for (int b = 0; b < 8; b++) {
@@ -135,15 +136,17 @@ attn_decode_heads16_kv_heads4_head_dim256_f16_f16_q8_split_warps4_chunk128_lanes
     __shared__ __align__(16) f32 q[4][256];
     __shared__ struct running of[4][4];
     pdl_launch();
-    pdl_wait();
     const struct step *st = a.step;
-    i64 r = blockIdx.y, head = r * 16 + blockIdx.x * 4;
-    if (r >= st->n_rows) return;
-    int tokens = st->n_rows > 16 ? KV_CHUNK : 128, first = blockIdx.z * tokens, end = st->kv[r] + 1;
-    if (first >= end) return;
+    int rows = load_early(&st->n_rows), page_stride = load_early(&st->page_stride), lane = threadIdx.x % 32,
+        warp = threadIdx.x / 32;
+    i64 r = (int)blockIdx.y < rows ? blockIdx.y : 0, head = r * 16 + blockIdx.x * 4;
+    int tokens = rows > 16 ? KV_CHUNK : 128, first = blockIdx.z * tokens, end = load_early(st->kv + r) + 1;
+    int own = first + warp * 32;
+    const i32 *pages = st->pages + (i64)load_early(st->seq + r) * page_stride;
+    int page = load_early(pages + (own < end ? own : end - 1) / KV_PAGE);
+    pdl_wait();
+    if ((int)blockIdx.y >= rows || first >= end) return;
     end = end - first < tokens ? end : first + tokens;
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const i32 *pages = st->pages + (i64)st->seq[r] * st->page_stride;
     for (int i = threadIdx.x; i < 1024; i += 128) {
         int d = i % 256;
         q[i / 256][d / 4 % 2 * 128 + d / 8 * 4 + d % 4] = a.q[head * 256 + i];
@@ -152,7 +155,7 @@ attn_decode_heads16_kv_heads4_head_dim256_f16_f16_q8_split_warps4_chunk128_lanes
     f32 o[32] = { 0 };
     struct running run[4];
     for (int h = 0; h < 4; h++) run[h] = { as_f32((i32)0xFF800000), 0 };
-    attend(&a, pages, first + warp * 32, end, (const float4 *)q, s[warp], run, o);
+    attend(&a, pages, page, own, end, (const float4 *)q, s[warp], run, o);
     for (int h = 0; h < 4; h++) {
         f32 sum = warp_sum(run[h].sum);
         if (lane == 0) of[warp][h] = { run[h].max, sum };
@@ -162,7 +165,7 @@ attn_decode_heads16_kv_heads4_head_dim256_f16_f16_q8_split_warps4_chunk128_lanes
         }
     }
     __syncthreads();
-    f32 *out = (f32 *)a.work + ((i64)blockIdx.z * st->n_rows * 16 + head) * 272;
+    f32 *out = (f32 *)a.work + ((i64)blockIdx.z * rows * 16 + head) * 272;
     for (int i = threadIdx.x; i < 1024; i += 128) {
         int h = i / 256;
         f32 max = of[0][h].max, sum = 0, x = 0;
@@ -225,12 +228,12 @@ extern "C" __global__ void __launch_bounds__(64)
 attn_decode_heads16_kv_heads4_head_dim256_f16_f16_q8_split_warps4_chunk128_lanes32_unroll4_2(const struct attn_args a)
 {
     pdl_launch();
+    int rows = load_early(&a.step->n_rows);
+    i64 r = (int)blockIdx.y < rows ? blockIdx.y : 0, h = blockIdx.x / 4, at = r * 16 + h, stride = (i64)rows * 4352;
+    int kv = load_early(a.step->kv + r), d = blockIdx.x % 4 * 64 + threadIdx.x;
     pdl_wait();
-    const struct step *st = a.step;
-    i64 r = blockIdx.y, h = blockIdx.x / 4, at = r * 16 + h, stride = (i64)st->n_rows * 4352;
-    int d = blockIdx.x % 4 * 64 + threadIdx.x;
-    if (r >= st->n_rows) return;
-    int chunks = st->kv[r] / (st->n_rows > 16 ? KV_CHUNK : 128) + 1;
+    if ((int)blockIdx.y >= rows) return;
+    int chunks = kv / (rows > 16 ? KV_CHUNK : 128) + 1;
     const f32 *part = (const f32 *)a.work + at * 272;
     const f32 *mine = part + d;
     f32 max = as_f32((i32)0xFF800000), sum = 0, o = 0;

@@ -18,12 +18,14 @@ extern "C" __global__ void __launch_bounds__(128)
 kv_append_kv_heads4_head_dim256_f16_f16_threads128(const struct kv_append_args a)
 {
     pdl_launch();
-    pdl_wait();
     const struct step *st = a.step;
-    int r = blockIdx.y, at = (blockIdx.x * 128 + threadIdx.x) * 4, j = at / 256;
-    if (r >= st->n_rows || at >= 1024) return;
-    i64 page = st->pages[(i64)st->seq[r] * st->page_stride + st->kv[r] / KV_PAGE];
-    i64 to = ((page * 4 + j) * KV_PAGE + st->kv[r] % KV_PAGE) * 256 + at % 256;
+    int rows = load_early(&st->n_rows), stride = load_early(&st->page_stride);
+    int r = (int)blockIdx.y < rows ? blockIdx.y : 0, at = (blockIdx.x * 128 + threadIdx.x) * 4, j = at / 256;
+    int kv = load_early(st->kv + r), seq = load_early(st->seq + r);
+    i64 page = load_early(st->pages + (i64)seq * stride + kv / KV_PAGE);
+    pdl_wait();
+    if ((int)blockIdx.y >= rows || at >= 1024) return;
+    i64 to = ((page * 4 + j) * KV_PAGE + kv % KV_PAGE) * 256 + at % 256;
     i64 from = (i64)r * 1024 + at;
     if (blockIdx.z == 0) put_f16(a.pages_k, to, a.k + from);
     else put_f16(a.pages_v, to, a.v + from);
