@@ -13,7 +13,8 @@ static const f32 *copy(struct ref_case *c, const char *name, const f32 *from, si
 }
 
 /* Steps of one seed are equal, so gdn_step's buffers fit the step made here. */
-static int fill_step(struct ref_case *c, struct gdn_step_norm_args *a, const struct q_shape *s, const struct ref_size *size, unsigned long long *seed)
+static int fill_step(struct ref_case *c, struct gdn_step_norm_args *a, const struct q_shape *s, const struct ref_size *size,
+                     unsigned long long *seed)
 {
     size_t kh = (size_t)shape_int(s, "k_heads", 0), vh = (size_t)shape_int(s, "v_heads", 0), dim = (size_t)shape_int(s, "dim", 0);
     struct ref_case *other = ref_case_open();
@@ -36,7 +37,8 @@ static int fill_step(struct ref_case *c, struct gdn_step_norm_args *a, const str
 static struct act_q8 out_q8(struct ref_case *c, size_t n)
 {
     size_t blocks = n / Q8_BLOCK;
-    return (struct act_q8){ref_buf(c, "q.q", REF_OUT, REF_I8, n, 1), ref_buf(c, "q.d", REF_OUT, REF_F32, blocks, 1e-5), ref_buf(c, "q.s", REF_OUT, REF_I32, blocks, 4)};
+    return (struct act_q8){ref_buf(c, "q.q", REF_OUT, REF_I8, n, 1), ref_buf(c, "q.d", REF_OUT, REF_F32, blocks, 1e-5),
+                           ref_buf(c, "q.s", REF_OUT, REF_I32, blocks, 4)};
 }
 
 static int make(struct ref_case *c, void *args, const struct q_shape *s, const struct ref_size *size, unsigned long long seed)
@@ -67,7 +69,8 @@ static void run(const void *args, const struct q_shape *s)
     step.o = malloc((size_t)(a->step->n_rows * heads * dim) * sizeof *step.o);
     if (!step.o || shape_parse(&shape, text, &e)) abort();
     ref_find("gdn_step")->run(&step, s);
-    struct gated_norm_args norm = {.n_rows = &a->step->n_rows, .o = step.o, .z = a->z, .w = a->w, .eps = a->eps, .y = a->y, .q = a->q};
+    struct gated_norm_args norm = {.n_rows = &a->step->n_rows, .o = step.o, .z = a->z, .w = a->w, .eps = a->eps,
+                                   .y = a->y, .q = a->q};
     ref_find("gated_norm")->run(&norm, &shape);
     free(step.o);
 }

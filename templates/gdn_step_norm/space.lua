@@ -3,11 +3,10 @@ local function warps(p)
   return lib.ceil_div(lib.ceil_div(p.dim, p.vec), 32 // p.lanes)
 end
 
--- S, three rows' parts of k and q, and all else, against what a multiprocessor's 64 Ki registers leave a thread.
+-- S and all else, against what a multiprocessor's 64 Ki registers leave a thread.
 local function registers_fit(p)
-  local per = p.dim // p.lanes
   local left = math.min(255, 65536 // (32 * warps(p)) // 8 * 8)
-  return warps(p) <= 32 and per * p.vec + (p.lanes > 1 and 3 * per or 0) + 48 <= left
+  return warps(p) <= 32 and p.dim // p.lanes * p.vec + (p.lanes > 1 and 72 or 119) <= left
 end
 
 local function whole_fours(p) return p.lanes == 1 or p.dim % (4 * p.lanes) == 0 and p.vec <= p.lanes end
