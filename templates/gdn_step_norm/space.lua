@@ -36,7 +36,7 @@ return {
       { "only whole columns stay in memory", function(p) return p.hold == "registers" or p.lanes == 1 end },
       { "S and what goes with it fit the registers", function(p) return p.hold == "memory" or registers_fit(p) end },
     },
-    default = function(p, card, numerics)
+    default = function(p, _, numerics)
       if not p.lanes and not p.hold and numerics ~= "strict" then
         for _, c in ipairs { { 8, 4 }, { 8, 2 }, { 4, 4 }, { 4, 2 }, { 2, 2 } } do -- lanes, vec
           local q = { dim = p.dim, lanes = c[1], vec = p.vec or c[2] }

@@ -1,6 +1,7 @@
 -- One emitted kernel of every op, byte for byte, and what quarry-gen answers to wrong questions.
 --   lua5.4 test_golden.lua QUARRY_GEN HERE [--update]
--- golden.txt: op, shape, params, one kernel a line; the text lies in golden/OP.c, with a fourth word, a card with CUDA, in golden/OP.cu. --update writes the texts anew: read the diff.
+-- golden.txt: op, shape, params, one kernel a line; the text lies in golden/OP.c, with a fourth word, a card with CUDA, in golden/OP.cu.
+-- --update writes the texts anew: read the diff.
 
 local program, here, update = arg[1], arg[2], arg[3] == "--update"
 local failed, passed = 0, 0
