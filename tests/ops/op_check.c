@@ -14,6 +14,7 @@ enum { MOST_JOBS = 16, MOST_CANONICAL = 4096, MOST_CARDS = 16 };
 struct options {
     const char *op, *shape, *params, *dir, *cache, *trials, *card[MOST_CARDS + 1];
     int cards, per_shape;
+    int part, parts;           /* of an op's shapes: the part-th (from 1) of so many */
     int sample, jobs, seconds, san, verbose;
     unsigned long long seed;
 };
@@ -255,7 +256,7 @@ static void check_op(struct run *r, const char *op)
         n = 1;
     }
     name_dirs(r, op, ref_name);
-    for (int i = 0; i < n; i++) check_on_cards(r, &trials[i], i, ref);
+    for (int i = r->o.part - 1; i < n; i += r->o.parts) check_on_cards(r, &trials[i], i, ref);
 }
 
 static int parse(struct options *o, int argc, char **argv)
@@ -269,6 +270,7 @@ static int parse(struct options *o, int argc, char **argv)
         else if (!strcmp(a, "--shape")) o->shape = v, i++;
         else if (!strcmp(a, "--params")) o->params = v, i++;
         else if (!strcmp(a, "--card") && o->cards < MOST_CARDS) o->card[o->cards++] = v, i++;
+        else if (!strcmp(a, "--part") && sscanf(v, "%d/%d", &o->part, &o->parts) == 2) i++;
         else if (!strcmp(a, "--per-shape")) o->per_shape = atoi(v), i++;
         else if (!strcmp(a, "--dir")) o->dir = v, i++;
         else if (!strcmp(a, "--cache")) o->cache = v, i++;
@@ -279,6 +281,7 @@ static int parse(struct options *o, int argc, char **argv)
         else if (!strcmp(a, "--seed")) o->seed = strtoull(v, NULL, 10), i++;
         else return -1;
     }
+    if (o->part < 1 || o->part > o->parts) return -1;
     return o->jobs < 1 || o->per_shape < 1 || o->jobs > MOST_JOBS || (o->shape && !o->op) ? -1 : 0;
 }
 
@@ -325,6 +328,8 @@ int main(int argc, char **argv)
     static struct run r = {.o = {.cache = TEST_BUILD_DIR "/op_cache",
                                  .trials = TEST_SOURCE_DIR "/tests/ops",
                                  .per_shape = 2,
+                                 .part = 1,
+                                 .parts = 1,
                                  .sample = 8,
                                  .jobs = 2,
                                  .seconds = 300,
@@ -334,8 +339,8 @@ int main(int argc, char **argv)
     r.o.san = 1;
 #endif
     if (parse(&r.o, argc, argv)) {
-        fputs("usage: op_check [--card cuda:sm_CC]... [--per-shape CARDS] [--op OP[,OP] [--shape S] [--params P]] [--sample N]\n"
-              "                [--seed N] [--jobs N] [--seconds N] [--san] [--dir TREE] [--trials DIR] [-v]\n", stderr);
+        fputs("usage: op_check [--card cuda:sm_CC]... [--per-shape CARDS] [--part I/N]\n"
+              "                [--op OP[,OP] [--shape S] [--params P]] [--sample N] [--seed N] [--jobs N] [--seconds N] [--san] [--dir TREE] [--trials DIR] [-v]\n", stderr);
         return 2;
     }
     mkdir(r.o.cache, 0755);

@@ -190,22 +190,59 @@ static void check_reads(const struct region *r, const struct shade *s, const uns
     if (s->read_other) race(r, p, access, "read", s->read_other - 1, m.epoch, s->read_pc, pc);
 }
 
-/* A read of what this lane, or one that knows as much, has read since the last write, which was in another epoch: nothing to find
- * or to note. */
-static int is_known_read(const struct region *r, struct shade *s, int access)
+/* What an access of the present thread has in common for all its words. */
+struct visit {
+    u32 epoch, clock, pc, me;      /* me: the lane's bit */
+    u32 foreign_from;              /* epochs from here to before block_epoch are of other blocks */
+    u16 warp, thread;
+};
+
+static struct visit visit_begin(const struct region *r, const void *pc)
 {
-    u32 me = 1u << lane_of(m.now);
-    if (access != READ || s->read_epoch != m.epoch || s->read_list) return 0;
-    if (s->write_epoch == m.epoch || s->atomic_epoch || s->in_flight) return 0;
-    if (s->read_warp != m.now->id / WARP || s->read_clock != clock_known(m.now, lane_of(m.now)) || is_foreign(r, s->write_epoch))
-        return 0;
-    s->read_lanes |= me;
+    const struct thread *t = m.now;
+    u32 offset = (u32)((const unsigned char *)pc - memory_object_base());
+    return (struct visit){m.epoch, clock_known(t, lane_of(t)), offset, 1u << lane_of(t), r->kind == SHARED ? ~0u : m.phase_epoch,
+                          (u16)(t->id / WARP), (u16)t->id};
+}
+
+static inline int is_of_others(const struct visit *v, u32 epoch) { return epoch >= v->foreign_from && epoch < m.block_epoch; }
+
+/* Most accesses have nothing to be held against: these two note what they can and leave the rest (0) to shade_access.
+ * A read: no write in this epoch, and no reads but of this warp at this clock. */
+static inline int quick_read(const struct visit *v, struct shade *s)
+{
+    if (s->in_flight || s->atomic_epoch || s->write_epoch == v->epoch || is_of_others(v, s->write_epoch)) return 0;
+    if (s->read_epoch == v->epoch) {
+        if (s->read_list || s->read_warp != v->warp || s->read_clock != v->clock) return 0;
+        s->read_lanes |= v->me;
+        return 1;
+    }
+    if (is_of_others(v, s->read_epoch)) return 0;
+    s->read_epoch = v->epoch;
+    s->read_clock = v->clock;
+    s->read_warp = v->warp;
+    s->read_lanes = v->me;
+    s->read_list = s->read_other = 0;
+    s->read_pc = v->pc;
+    return 1;
+}
+
+/* A write: nobody else in this epoch. */
+static inline int quick_write(const struct visit *v, struct shade *s)
+{
+    if (s->in_flight || s->atomic_epoch || s->foreign_epoch || s->read_epoch == v->epoch) return 0;
+    if (s->write_epoch == v->epoch && s->write_thread != v->thread) return 0;
+    if (is_of_others(v, s->write_epoch) || is_of_others(v, s->read_epoch)) return 0;
+    s->write_epoch = v->epoch;
+    s->write_clock = v->clock;
+    s->write_thread = v->thread;
+    s->write_pc = v->pc;
+    s->read_epoch = 0;
     return 1;
 }
 
 static void shade_access(const struct region *r, struct shade *s, const unsigned char *p, int access, const void *pc)
 {
-    if (is_known_read(r, s, access)) return;
     u32 offset = (u32)((const unsigned char *)pc - memory_object_base());
     if (s->in_flight && !(access & ISSUE)) {
         char what[160];
@@ -237,17 +274,15 @@ static void split(const struct region *r, size_t word)
 /* Word by word where whole words are accessed, so that most accesses are one. */
 void shade_range(const struct region *r, size_t first, size_t bytes, int access, const void *pc)
 {
-    for (size_t i = first, end = first + bytes; i < end;) {
-        struct shade *w = &r->word[i / 4];
+    struct visit v = visit_begin(r, pc);
+    for (size_t i = first, end = first + bytes, step; i < end; i += step) {
+        struct shade *s = &r->word[i / 4];
         int whole = i % 4 == 0 && end - i >= 4;
-        if (!whole && w->split != m.run) split(r, i / 4);
-        if (w->split == m.run) {
-            shade_access(r, &r->byte[i], r->lo + i, access, pc);
-            i++;
-        } else {
-            shade_access(r, w, r->lo + i, access, pc);
-            i += 4;
-        }
+        if (!whole && s->split != m.run) split(r, i / 4);
+        step = s->split == m.run ? 1 : 4;
+        if (step == 1) s = &r->byte[i];
+        if (access == READ ? quick_read(&v, s) : access == WRITE && quick_write(&v, s)) continue;
+        shade_access(r, s, r->lo + i, access, pc);
     }
 }
 
