@@ -36,6 +36,8 @@ static const struct row card_table[] = {
     { "attn_prefill", { { { 40, 3, 300 }, { 65, 1, 0 } }, { { 2048, 1, 0 }, { 512, 1, 8192 } }, { 0.6, 0.4 }, 2, 0 } },
     { "gdn_step", { { { 7, 3, 0 }, { 1, 1, 0 } }, { { 1, 1, 0 } }, { 1 }, 1, 1 } },
     { "gdn_chunk", { { { 70, 2, 0 }, { 33, 1, 0 } }, { { 2048, 1, 0 }, { 256, 1, 0 } }, { 0.8, 0.2 }, 2, 0 } },
+    { "gdn_conv_prep", { { { 7, 3, 0 }, { 1, 1, 0 } }, { { 1, 1, 0 }, { 8, 8, 0 } }, { 0.8, 0.2 }, 2, 0 } },
+    { "gdn_step_norm", { { { 7, 3, 0 }, { 1, 1, 0 } }, { { 1, 1, 0 }, { 8, 8, 0 } }, { 0.8, 0.2 }, 2, 1 } },
     { "ceiling", { { { 1, 1, 0 }, { 1, 1, 0 } }, { { 1, 1, 0 } }, { 1 }, 1, 0 } },
     { "sample", { { { 5, 2, 0 }, { 1, 1, 0 } }, { { 1, 1, 0 } }, { 1 }, 1, 0 } },
     { "topk", { { { 5, 2, 0 }, { 1, 1, 0 } }, { { 1, 1, 0 } }, { 1 }, 1, 0 } },
@@ -63,7 +65,8 @@ int sizes_of(struct sizes *s, struct gen *g, const struct q_card *card, const ch
     *s = r->s;
     int rc = gen_cost(g, op, shape, 1, 0, &bytes, &ops, e);
     if (!rc && bytes > (gpu ? HEAD_BYTES : BIG_BYTES)) {
-        if (gpu) s->time[0] = s->time[s->n - 1];      /* the output head meets the few rows whose logits are wanted */
+        /* the output head meets the few rows whose logits are wanted */
+        if (gpu && !strcmp(op, "matmul")) s->time[0] = s->time[s->n - 1];
         s->n = 1;
         s->weight[0] = 1;
     }
