@@ -1,13 +1,9 @@
-#include "tune.h"
+#include "tune_impl.h"
 #include "defaults.h"
-#include "found.h"
 #include "gate.h"
-#include "layouts.h"
 #include "runtime/ceilings.h"
-#include "progress.h"
 #include "runtime/kset_shapes.h"
 #include "runtime/roof.h"
-#include "space.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,19 +18,6 @@ const struct effort *effort_find(const char *name)
         if (!strcmp(efforts[i].name, name)) return &efforts[i];
     return NULL;
 }
-
-struct tuner {
-    const struct tune_opts *o;
-    struct contest_env env;
-    struct progress progress;
-    struct measure *measure;      /* owned, NULL until something must be measured */
-    struct measurer table;
-    struct found_list found;      /* owned */
-    int skipped, recorded, can_build;
-    char first_skipped[1024];   /* why */
-    struct q_err err;             /* of layouts, which are asked for by a callback */
-    char layout[24];
-};
 
 /* --- what is there already --------------------------------------------------------------------------------------------- */
 
@@ -52,8 +35,7 @@ static int has_objects(const struct tuner *t, const struct record *r)
     return 1;
 }
 
-/* A measured record that this tune could not better: Q_EMISS if there is none. */
-static int find_recorded(const struct tuner *t, const struct q_problem *p, struct record *r, struct q_err *e)
+int tune_find_recorded(const struct tuner *t, const struct q_problem *p, struct record *r, struct q_err *e)
 {
     char generator[65];
     struct store_key k;
@@ -130,7 +112,7 @@ static int measure_ceilings(struct tuner *t, struct q_err *e)
         snprintf(p.shape, sizeof p.shape, "what=%s", what[i]);
         const struct found *have = found_find(&t->found, &p);
         if (!has_ceiling(t, &p)) continue;
-        rc = have ? Q_OK : find_recorded(t, &p, &r, e);
+        rc = have ? Q_OK : tune_find_recorded(t, &p, &r, e);
         if (rc && rc != Q_EMISS) return rc;
         if (have) r = have->record;
         else if (!rc) rc = enter_recorded(t, &p, &r, e);
@@ -140,8 +122,7 @@ static int measure_ceilings(struct tuner *t, struct q_err *e)
     return rc;
 }
 
-/* Default kernels, roofs and the child, when the first problem needs them. */
-static int need_measurer(struct tuner *t, struct q_err *e)
+int tune_need_measurer(struct tuner *t, struct q_err *e)
 {
     const struct tune_opts *o = t->o;
     if (t->measure) return Q_OK;
@@ -160,10 +141,9 @@ static int need_measurer(struct tuner *t, struct q_err *e)
     return Q_OK;
 }
 
-/* Whether an error is about one problem alone. */
-static int is_local(int rc) { return rc == Q_EINTERNAL || rc == Q_EUNSUP; }
+int tune_is_local(int rc) { return rc == Q_EINTERNAL || rc == Q_EUNSUP; }
 
-static void note_skipped(struct tuner *t, const struct q_err *why)
+void tune_note_skipped(struct tuner *t, const struct q_err *why)
 {
     if (!t->skipped++) memcpy(t->first_skipped, why->text, sizeof t->first_skipped);
 }
@@ -191,11 +171,11 @@ static int tune_problem(struct tuner *t, const struct q_problem *p, struct q_err
     const struct effort *ef = t->env.effort;
     int n = seeds_for(t, p->op, seeds);
     int rc = contest_run(&t->env, p, (const char (*)[256])seeds, n, n ? ef->later : ef->first, ef->steps, &out, &why);
-    if (rc && !is_local(rc)) return q_fail(e, rc, "%s", why.text);
+    if (rc && !tune_is_local(rc)) return q_fail(e, rc, "%s", why.text);
     struct found *f = found_add(&t->found, p);
     if (!f) return q_fail(e, Q_EMEM, "no memory for results");
     if (rc) {
-        note_skipped(t, &why);
+        tune_note_skipped(t, &why);
         t->progress.done++;
         progress_line(&t->progress, "[%3d/%d] %s %s: keeps its default params: %s", t->progress.done, t->progress.n, p->op, p->shape, why.text);
         return Q_OK;
@@ -205,81 +185,6 @@ static int tune_problem(struct tuner *t, const struct q_problem *p, struct q_err
     f->fresh = 1;
     progress_outcome(&t->progress, p, &out);
     return Q_OK;
-}
-
-/* --- layouts ----------------------------------------------------------------------------------------------------------- */
-
-/* The record of a layout by its params text. */
-static int layout_record(struct tuner *t, const struct q_problem *p, const char *params, struct record *r, struct q_err *e)
-{
-    char generator[65];
-    struct store_key k;
-    struct gen_kernel gk;
-    int rc = target_key(t->o->t, t->o->g, p, generator, &k, e);
-    if (!rc) rc = target_emit(t->o->t, t->o->g, p, params, &gk, e);
-    if (rc) return rc;
-    target_record(r, t->o->g, &k, p, &gk);
-    strcpy(r->origin, "tuned");
-    snprintf(r->effort, sizeof r->effort, "%s", t->env.effort->name);
-    gen_kernel_free(&gk);
-    return Q_OK;
-}
-
-/* The default layout unless another is better by more than a tie. */
-static int race_layouts(struct tuner *t, const struct q_problem *p, const char *type, long n, long k, struct found *f, struct q_err *e)
-{
-    struct layouts l = { .n = 0 };
-    struct space s;
-    int rc = layout_record(t, p, NULL, &f->base, e);
-    if (!rc) rc = space_open(&s, t->o->g, p->op, p->shape, t->o->t->card.key, q_numerics_name(t->o->t->numerics), e);
-    if (rc) return rc;
-    f->record = f->base;
-    snprintf(l.name[l.n++], sizeof l.name[0], "%s", f->base.layout);
-    for (int i = 0; i < s.n && l.n < LAYOUTS; i++)
-        if (strcmp(s.params[i], f->base.params)) snprintf(l.name[l.n++], sizeof l.name[0], "%s", s.params[i] + strlen("layout="));
-    space_close(&s);
-    if (l.n > 1) rc = layouts_race(&t->env, type, n, k, n == t->o->t->model->config.n_vocab, &l, e);
-    if (!rc && l.best) {
-        char params[40];
-        snprintf(params, sizeof params, "layout=%s", l.name[l.best]);
-        rc = layout_record(t, p, params, &f->record, e);
-    }
-    strcpy(f->record.base_params, f->base.params);
-    f->record.base_us = l.us[0];
-    f->record.gain = l.best ? l.gain : 0;
-    f->base.origin[0] = 0;      /* not a matter of numerics: the gate compares sets of one layout */
-    return rc;
-}
-
-static int choose_layout(struct tuner *t, const struct q_problem *p, const char *type, long n, long k, struct q_err *e)
-{
-    struct found f = { .problem = *p };
-    struct q_err why = { 0 };
-    int rc = find_recorded(t, p, &f.record, e);
-    if (!rc) t->recorded++;
-    else if (rc != Q_EMISS || (rc = need_measurer(t, e))) return rc;
-    else {
-        rc = race_layouts(t, p, type, n, k, &f, &why);
-        if (rc && (!is_local(rc) || !f.record.layout[0])) return q_fail(e, rc, "%s", why.text);
-        f.fresh = !rc;
-        if (rc) note_skipped(t, &why);
-        progress_line(&t->progress, "layout of %s: %s (default %s, gain %.1f %%)%s%s", p->shape, f.record.layout, f.record.base_params,
-                      100 * f.record.gain, rc ? ": not measured: " : "", rc ? why.text : "");
-    }
-    struct found *kept = found_add(&t->found, p);
-    if (!kept) return q_fail(e, Q_EMEM, "no memory for results");
-    *kept = f;
-    strcpy(t->layout, f.record.layout);
-    return Q_OK;
-}
-
-/* For kset_problems. */
-static const char *layout_of(void *arg, const char *type, long n, long k)
-{
-    struct tuner *t = arg;
-    struct q_problem p = { .op = "layout" };
-    shape_layout(p.shape, sizeof p.shape, type, n, k);
-    return choose_layout(t, &p, type, n, k, &t->err) ? NULL : t->layout;
 }
 
 /* --- problems ---------------------------------------------------------------------------------------------------------- */
@@ -300,7 +205,7 @@ static int sort_out(struct tuner *t, struct q_problem_list *l, int *n, struct q_
     for (int i = 0; i < l->n; i++) {
         struct record r;
         if (is_other(&l->p[i]) || found_find(&t->found, &l->p[i])) continue;
-        int rc = find_recorded(t, &l->p[i], &r, e);
+        int rc = tune_find_recorded(t, &l->p[i], &r, e);
         if (rc && rc != Q_EMISS) return rc;
         if (rc) {
             l->p[(*n)++] = l->p[i];
@@ -315,7 +220,7 @@ static int tune_problems(struct tuner *t, struct q_problem_list *l, struct q_err
 {
     int n, rc = sort_out(t, l, &n, e);
     if (rc || !n) return rc;
-    if ((rc = need_measurer(t, e))) return rc;
+    if ((rc = tune_need_measurer(t, e))) return rc;
     t->progress.n = n;
     t->progress.done = 0;
     t->progress.start = progress_now();
@@ -432,7 +337,7 @@ int tune_make(const struct tune_opts *o, struct q_err *e)
     t.env = (struct contest_env){ .t = o->t, .g = o->g, .build = o->build, .m = &t.table, .effort = effort_find(o->effort), .cold_bytes = cold_bytes(o->t),
                                   .can_build = &t.can_build };
     if (!o->compiler->program[0]) compiler_find(o->compiler, &o->t->card, o->given, NULL);      /* needed only when something is built */
-    int rc = kset_problems(o->t->model, &o->t->card, o->t->numerics, o->t->kv_k, o->t->kv_v, layout_of, &t, &list, e);
+    int rc = kset_problems(o->t->model, &o->t->card, o->t->numerics, o->t->kv_k, o->t->kv_v, tune_layout_of, &t, &list, e);
     if (rc == Q_EMISS && t.err.code) rc = q_fail(e, t.err.code, "%s", t.err.text);
     if (!rc) rc = tune_problems(&t, &list, e);
     if (!rc) rc = finish(&t, start, e);

@@ -1,0 +1,33 @@
+/* What tune.c and tune_layouts.c share: a tune on its way. */
+#ifndef Q_TUNE_IMPL_H
+#define Q_TUNE_IMPL_H
+
+#include "contest.h"
+#include "found.h"
+#include "progress.h"
+#include "tune.h"
+
+struct tuner {
+    const struct tune_opts *o;
+    struct contest_env env;
+    struct progress progress;
+    struct measure *measure;      /* owned, NULL until something must be measured */
+    struct measurer table;
+    struct found_list found;      /* owned */
+    int skipped, recorded, can_build;
+    char first_skipped[1024];   /* why */
+    struct q_err err;             /* of layouts, which are asked for by a callback */
+    char layout[24];
+};
+
+/* A measured record that this tune could not better: Q_EMISS if there is none. */
+int tune_find_recorded(const struct tuner *t, const struct q_problem *p, struct record *r, struct q_err *e);
+/* Default kernels, roofs and the child, when the first problem needs them. */
+int tune_need_measurer(struct tuner *t, struct q_err *e);
+/* Whether an error is about one problem alone. */
+int tune_is_local(int rc);
+void tune_note_skipped(struct tuner *t, const struct q_err *why);
+/* For kset_problems: the layout of a weight, measured if need be; NULL after a failure, which is in t->err. arg: the tuner. */
+const char *tune_layout_of(void *arg, const char *type, long n, long k);
+
+#endif
