@@ -353,7 +353,7 @@ USAGE = [
     ["-p", "hi", "-t", "0"],
     ["-p", "hi", "-c", "0"],
     ["-p", "hi", "--numerics", "exact"],
-    ["-p", "hi", "--device", "cuda:0"],
+    ["-p", "hi", "--device", "gpu:0"],
     ["-p", "hi", "--raw", "--think"],
 ]
 
