@@ -219,7 +219,7 @@ int main(int argc, char **argv)
     if (argc == 5 && !strcmp(argv[1], "--compile-ptx")) return compile_ptx(argv + 2);
     if (options_read(&o, argc, argv, &e)) {
         fail(&e);
-        return 2;
+        return e.code == Q_EINPUT ? 2 : 1;     /* a card that cannot be used is not wrong usage */
     }
     if (o.done) return 0;
     find_places(&o.given.nvrtc);

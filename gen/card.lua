@@ -61,7 +61,7 @@ local SMEM = { [70] = 96, [72] = 96, [75] = 64, [80] = 163, [86] = 99, [87] = 16
 
 local function parse_cuda(key)
   local cc, rest = key:match("^cuda:sm_(%d+),?(.*)$")
-  if not cc then return nil, "expected cuda:sm_CC,..." end
+  if not cc or #cc > 3 or tonumber(cc) < 60 then return nil, "expected cuda:sm_CC,..., CC from 60" end
   local c = { key = key, kind = "cuda", cc = math.tointeger(tonumber(cc)) }
   c.has = cuda_features(c.cc)
   c.sms, c.l2, c.bus, c.smem = CUDA_FIELDS.sms, CUDA_FIELDS.l2, CUDA_FIELDS.bus, SMEM[c.cc] or 48
@@ -72,7 +72,8 @@ local function parse_cuda(key)
   for pair in (kept or rest):gmatch("[^,]+") do
     local name, value = pair:match("^(%w+)=(%d+)$")
     if not name or not (CUDA_FIELDS[name] or name == "smem") then return nil, "expected sms, l2, bus or smem=NUMBER at '" .. pair .. "'" end
-    c[name] = math.tointeger(tonumber(value))
+    c[name] = #value < 8 and math.tointeger(tonumber(value)) or 0
+    if c[name] < 1 then return nil, name .. " is " .. value .. ", expected a number from 1" end
   end
   return c
 end

@@ -224,6 +224,8 @@ static int parse_short(struct q_card *c, const struct path *path, const char *re
 
 /* --- CUDA -------------------------------------------------------------------------------------------------------------- */
 
+enum { OLDEST_CC = 60 };   /* what the kernels are written for begins with Pascal */
+
 int card_cuda_smem(int cc)
 {
     static const struct { int cc, kib; } table[] = { { 70, 96 }, { 72, 96 },   { 75, 64 },   { 80, 163 },  { 86, 99 },   { 87, 163 },
@@ -243,7 +245,7 @@ void card_cuda_key(struct q_card *c)
 /* "sm_70" and what may follow it, in this order, each or none; gen/card.lua takes the same generic values. */
 static int parse_cuda(struct q_card *c, const char *p)
 {
-    if ((c->cc = take_number(&p, "sm_", 999)) < 30) return -1;
+    if ((c->cc = take_number(&p, "sm_", 999)) < OLDEST_CC) return -1;
     struct { const char *word; int *v, max, missing; } fields[] = {
         { ",sms=", &c->sms, 4096, 40 }, { ",l2=", &c->l2, 1 << 24, 4096 }, { ",bus=", &c->bus, 1 << 16, 256 }, { ",smem=", &c->smem, 1 << 16, card_cuda_smem(c->cc) },
     };
@@ -261,7 +263,7 @@ int card_parse(struct q_card *c, const char *key, struct q_err *e)
     memset(c, 0, sizeof *c);
     if (!strncmp(key, "cuda:", 5)) {
         if (parse_cuda(c, key + 5))
-            return q_fail(e, Q_EINPUT, "card '%.200s': expected cuda:sm_CC or cuda:sm_CC,sms=N,l2=KIB,bus=BITS,smem=KIB[,without=mma]", key);
+            return q_fail(e, Q_EINPUT, "card '%.200s': expected cuda:sm_CC (60 or more) or cuda:sm_CC,sms=N,l2=KIB,bus=BITS,smem=KIB[,without=mma]", key);
         card_cuda_key(c);
         return Q_OK;
     }
