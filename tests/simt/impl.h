@@ -68,7 +68,8 @@ struct machine {
     struct fiber host;
     struct thread *thread;           /* [MOST_THREADS] */
     struct thread *now;              /* NULL: the host */
-    struct clocks clocks[MOST_THREADS / WARP];
+    struct clocks synced[MOST_THREADS / WARP];   /* of each warp, by __syncwarp */
+    struct clocks met[MOST_THREADS / WARP];      /* by any warp operation */
     int threads, live, at_barrier;
     u32 lanes[MOST_THREADS / WARP][WAITS];   /* which lanes of a warp are in each state of `enum wait` */
     const struct simt_call *call;
@@ -106,12 +107,10 @@ void thread_yield(void);
 void warp_settle(int warp);
 void warp_reset(void);
 void block_settle(void);
-/* The clock of lane `of` up to which `t`, of the same warp, knows it. */
-static inline u32 clock_known(const struct thread *t, int of)
-{
-    const struct clocks *c = &m.clocks[t->id / WARP];
-    return c->equal ? c->n + (lane_of(t) == of) : c->at[lane_of(t)][of];
-}
+static inline u32 clock_of(const struct clocks *c, int lane, int of) { return c->equal ? c->n + (lane == of) : c->at[lane][of]; }
+/* The clock of lane `of` up to which `t`, of the same warp, sees what it wrote; and up to which it knows its reads to be over. */
+static inline u32 clock_seen(const struct thread *t, int of) { return clock_of(&m.synced[t->id / WARP], lane_of(t), of); }
+static inline u32 clock_met(const struct thread *t, int of) { return clock_of(&m.met[t->id / WARP], lane_of(t), of); }
 void matrix_open(void);
 /* Fills the outputs of the lanes of a complete matrix operation. */
 void matrix_compute(struct thread *warp);

@@ -1,8 +1,9 @@
-/* Who touched a byte since when: races. Every word of shared memory and of writable buffers has a shade: its last write, its last
- * reads; a word of which parts are accessed has one for each byte from then on. Two accesses by different threads of a block are
- * ordered if a block barrier lies between (another epoch), or if both are of one warp and the later one knows of the earlier by
- * the warp's clocks. Accesses of different blocks of one launch are never ordered, unless the writer published them (a
- * __threadfence and an atomic) and the reader, after an atomic at the same place, reads them with load_fresh. */
+/* Who touched a byte since when: races. Every word of shared memory and of writable buffers has a shade: its last write, its
+ * last reads; a word of which parts are accessed has one for each byte from then on. Two accesses by different threads of a
+ * block are ordered if a block barrier lies between (another epoch), or if both are of one warp and the later one knows of the
+ * earlier by the warp's clocks (of a write by __syncwarp, of a read by any warp operation). Accesses of different blocks of one
+ * launch are never ordered, unless the writer published them (a __threadfence and an atomic) and the reader, after an atomic at
+ * the same place, reads them with load_fresh. */
 #include "memory.h"
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +66,7 @@ static _Noreturn void race(const struct region *r, const unsigned char *p, int a
     int other = epoch < m.block_epoch;
     region_place(what, sizeof what, r, p);
     report_where(line, sizeof line, memory_object_base() + pc);
-    const char *without = thread / WARP == m.now->id / WARP ? "no warp operation of both between" : "no barrier between";
+    const char *without = thread / WARP == m.now->id / WARP ? "no __syncwarp of both between" : "no barrier between";
     if (other) report_block(block, sizeof block, " of block ", block_of(epoch)->at);
     thread_fail(now, "race: %s %s, which thread %d%s %s at %s, %s", access_verb(access), what, thread, block, did, line,
                 other ? "in the same launch" : without);
@@ -76,7 +77,7 @@ static _Noreturn void race(const struct region *r, const unsigned char *p, int a
 static int is_before(int thread, u32 epoch, u32 clock)
 {
     const struct thread *t = m.now;
-    return epoch != m.epoch || thread == t->id || (thread / WARP == t->id / WARP && clock <= clock_known(t, thread % WARP));
+    return epoch != m.epoch || thread == t->id || (thread / WARP == t->id / WARP && clock <= clock_seen(t, thread % WARP));
 }
 
 /* Of another block of this launch. Shared memory is a new one for each block. */
@@ -101,11 +102,11 @@ static int reading_lane(const struct shade *s)
 {
     if (s->read_warp != m.now->id / WARP) return __builtin_ctz(s->read_lanes);
     u32 others = s->read_lanes & ~(1u << lane_of(m.now));
-    const struct clocks *c = &m.clocks[s->read_warp];
+    const struct clocks *c = &m.met[s->read_warp];
     if (!others || (c->equal && !s->read_list && s->read_clock <= c->n)) return -1;
     for (; others; others &= others - 1) {
         int l = __builtin_ctz(others);
-        if ((s->read_list ? past.list[s->read_list - 1][l] : s->read_clock) > clock_known(m.now, l)) return l;
+        if ((s->read_list ? past.list[s->read_list - 1][l] : s->read_clock) > clock_met(m.now, l)) return l;
     }
     return -1;
 }
@@ -126,7 +127,7 @@ static void take_list(struct shade *s, u32 from)
 static void note_read(const struct region *r, struct shade *s, u32 pc)
 {
     int warp = m.now->id / WARP, lane = lane_of(m.now);
-    u32 clock = clock_known(m.now, lane);
+    u32 clock = clock_met(m.now, lane);
     if (s->read_epoch != m.epoch) {
         if (is_foreign(r, s->read_epoch)) s->foreign_epoch = s->read_epoch;
         s->read_epoch = m.epoch;
@@ -174,7 +175,7 @@ static void note_atomic(struct shade *s, u32 pc)
     if (s->atomic_epoch != m.epoch) s->atomic_other = 0;
     else if (s->atomic_thread != m.now->id) s->atomic_other = (u16)(s->atomic_thread + 1);
     s->atomic_epoch = m.epoch;
-    s->atomic_clock = clock_known(m.now, lane_of(m.now));
+    s->atomic_clock = clock_seen(m.now, lane_of(m.now));
     s->atomic_thread = (u16)m.now->id;
     s->atomic_pc = pc;
 }
@@ -192,7 +193,7 @@ static void check_reads(const struct region *r, const struct shade *s, const uns
 
 /* What an access of the present thread has in common for all its words. */
 struct visit {
-    u32 epoch, clock, pc, me;      /* me: the lane's bit */
+    u32 epoch, seen, met, pc, me;  /* its own clocks; me: the lane's bit */
     u32 foreign_from;              /* epochs from here to before block_epoch are of other blocks */
     u16 warp, thread;
 };
@@ -201,8 +202,8 @@ static struct visit visit_begin(const struct region *r, const void *pc)
 {
     const struct thread *t = m.now;
     u32 offset = (u32)((const unsigned char *)pc - memory_object_base());
-    return (struct visit){m.epoch, clock_known(t, lane_of(t)), offset, 1u << lane_of(t), r->kind == SHARED ? ~0u : m.phase_epoch,
-                          (u16)(t->id / WARP), (u16)t->id};
+    return (struct visit){m.epoch, clock_seen(t, lane_of(t)), clock_met(t, lane_of(t)), offset, 1u << lane_of(t),
+                          r->kind == SHARED ? ~0u : m.phase_epoch, (u16)(t->id / WARP), (u16)t->id};
 }
 
 static inline int is_of_others(const struct visit *v, u32 epoch) { return epoch >= v->foreign_from && epoch < m.block_epoch; }
@@ -213,13 +214,13 @@ static inline int quick_read(const struct visit *v, struct shade *s)
 {
     if (s->in_flight || s->atomic_epoch || s->write_epoch == v->epoch || is_of_others(v, s->write_epoch)) return 0;
     if (s->read_epoch == v->epoch) {
-        if (s->read_list || s->read_warp != v->warp || s->read_clock != v->clock) return 0;
+        if (s->read_list || s->read_warp != v->warp || s->read_clock != v->met) return 0;
         s->read_lanes |= v->me;
         return 1;
     }
     if (is_of_others(v, s->read_epoch)) return 0;
     s->read_epoch = v->epoch;
-    s->read_clock = v->clock;
+    s->read_clock = v->met;
     s->read_warp = v->warp;
     s->read_lanes = v->me;
     s->read_list = s->read_other = 0;
@@ -234,7 +235,7 @@ static inline int quick_write(const struct visit *v, struct shade *s)
     if (s->write_epoch == v->epoch && s->write_thread != v->thread) return 0;
     if (is_of_others(v, s->write_epoch) || is_of_others(v, s->read_epoch)) return 0;
     s->write_epoch = v->epoch;
-    s->write_clock = v->clock;
+    s->write_clock = v->seen;
     s->write_thread = v->thread;
     s->write_pc = v->pc;
     s->read_epoch = 0;
@@ -255,7 +256,7 @@ static void shade_access(const struct region *r, struct shade *s, const unsigned
     check_reads(r, s, p, access, pc);
     if (access & ATOMIC) return note_atomic(s, offset);
     s->write_epoch = m.epoch;
-    s->write_clock = clock_known(m.now, lane_of(m.now));
+    s->write_clock = clock_seen(m.now, lane_of(m.now));
     s->write_thread = (u16)m.now->id;
     s->write_pc = offset;
     s->read_epoch = s->foreign_epoch = 0;
@@ -298,7 +299,7 @@ void memory_release(const void *p)
         b->released = m.epoch;
         b->thread = m.now->id;
         b->known = ~0u;
-        for (int l = 0; l < WARP; l++) b->known = clock_known(m.now, l) < b->known ? clock_known(m.now, l) : b->known;
+        for (int l = 0; l < WARP; l++) b->known = clock_seen(m.now, l) < b->known ? clock_seen(m.now, l) : b->known;
     }
     for (int i = 0; i < past.n_acquired; i++)
         if (past.acquired[i] == p) return;

@@ -1,5 +1,6 @@
 /* What a warp does together. A lane that comes to such an operation waits until every lane that its mask names has come to the
- * same one; then the results of all are filled in and the lanes know of what the others did before. */
+ * same one; then the results of all are filled in, and the lanes know that what the others read before is read. What they wrote
+ * is seen after __syncwarp alone: as CUDA has it, other warp operations are no barrier of memory. */
 #include "impl.h"
 #include <string.h>
 
@@ -21,8 +22,8 @@ const char *warp_op_name(const struct thread *t)
 void warp_reset(void)
 {
     for (int w = 0; w * WARP < m.threads; w++) {
-        m.clocks[w].equal = 1;
-        m.clocks[w].n = 1;
+        m.synced[w].equal = m.met[w].equal = 1;
+        m.synced[w].n = m.met[w].n = 1;
         memset(m.lanes[w], 0, sizeof m.lanes[w]);
     }
 }
@@ -105,7 +106,8 @@ static void finish(struct thread *warp, const struct thread *t)
         all = lanes_of(t->id / WARP) == WARP ? ~0u : (1u << lanes_of(t->id / WARP)) - 1;
     compute(warp, t);
     for (u32 left = here; left; left &= left - 1) set_wait(&warp[__builtin_ctz(left)], RUNS);
-    clocks_join(&m.clocks[t->id / WARP], mask | lanes[ENDED], all);
+    clocks_join(&m.met[t->id / WARP], mask | lanes[ENDED], all);
+    if (t->op == SYNCWARP) clocks_join(&m.synced[t->id / WARP], mask | lanes[ENDED], all);
 }
 
 void warp_settle(int warp)

@@ -79,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(32) warp_exchange(const struct test
     a.y[first + 31 - t] = row[31 - t] + 1;
 }
 
-/* test: 32 threads, 8 blocks, 0 bytes: no warp operation of both between */
+/* test: 32 threads, 8 blocks, 0 bytes: no __syncwarp of both between */
 extern "C" __global__ void __launch_bounds__(32) no_syncwarp(const struct test_args a)
 {
     __shared__ f32 row[32];
@@ -87,6 +87,32 @@ extern "C" __global__ void __launch_bounds__(32) no_syncwarp(const struct test_a
     int t = threadIdx.x, first = blockIdx.x * 32;
     row[t] = a.x[first + t];
     a.y[first + 31 - t] = row[31 - t] + 1;
+}
+
+/* A shuffle is no barrier of memory. */
+/* test: 32 threads, 8 blocks, 0 bytes: no __syncwarp of both between */
+extern "C" __global__ void __launch_bounds__(32) only_a_shuffle(const struct test_args a)
+{
+    __shared__ f32 row[32];
+    pdl_wait();
+    int t = threadIdx.x, first = blockIdx.x * 32;
+    row[t] = a.x[first + t];
+    f32 one = __shfl_sync(~0u, 1.0f, 0);
+    a.y[first + 31 - t] = row[31 - t] + one;
+}
+
+/* But it ends what was read before. */
+/* test: 32 threads, 8 blocks, 0 bytes: passes */
+extern "C" __global__ void __launch_bounds__(32) read_then_shuffle(const struct test_args a)
+{
+    __shared__ f32 row[32];
+    pdl_wait();
+    int t = threadIdx.x, first = blockIdx.x * 32;
+    row[t] = a.x[first + t];
+    __syncwarp();
+    f32 other = __shfl_sync(~0u, row[31 - t], t);
+    row[t] = 0;
+    a.y[first + 31 - t] = other + 1;
 }
 
 /* test: 32 threads, 8 blocks, 0 bytes: passes */
@@ -100,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(32) half_warps(const struct test_ar
     a.y[first + (t ^ 15)] = row[t ^ 15] + 1;
 }
 
-/* test: 32 threads, 8 blocks, 0 bytes: no warp operation of both between */
+/* test: 32 threads, 8 blocks, 0 bytes: no __syncwarp of both between */
 extern "C" __global__ void __launch_bounds__(32) half_warps_apart(const struct test_args a)
 {
     __shared__ f32 row[32];
