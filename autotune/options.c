@@ -1,6 +1,7 @@
 #include "options.h"
 #include "runtime/device.h"
 #include "tune.h"
+#include "verbs.h"
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +44,8 @@ static const struct option longs[] = {
     { "measured", 0, NULL, O_MEASURED },   { "table", 0, NULL, O_TABLE },     { "roofs", 0, NULL, O_ROOFS },
     { "version", 0, NULL, O_VERSION },   { "help", 0, NULL, O_HELP },       { "threads", 1, NULL, 't' },
     { "device", 1, NULL, O_DEVICE },     { "nvrtc", 1, NULL, O_NVRTC },
-    { "model", 1, NULL, 'm' },           { "jobs", 1, NULL, 'j' },          { 0 },
+    { "model", 1, NULL, 'm' },           { "jobs", 1, NULL, 'j' },          { "output", 1, NULL, 'o' },
+    { 0 },
 };
 
 /* What needs more than a pointer kept. */
@@ -55,6 +57,7 @@ static const char **slot_of(struct options *o, struct raw *r, int c)
 {
     switch (c) {
     case 'm': return &o->model;
+    case 'o': return &o->output;
     case 't': return &r->threads;
     case 'j': return &r->jobs;
     case O_EFFORT: return &o->effort;
@@ -81,11 +84,23 @@ static int unknown_option(char **argv, struct q_err *e)
     return q_fail(e, Q_EINPUT, "unknown option '%s' (--help lists them)", optopt > 0 && optopt < 256 ? letter : argv[optind - 1]);
 }
 
+static int find_verb(struct options *o, const char *word, struct q_err *e)
+{
+    char names[160];
+    verb_names(names, sizeof names);
+    o->verb = verb_find(word);
+    if (!o->verb) return q_fail(e, Q_EINPUT, "verb: expected %s, found '%s'", names, word);
+    if (o->n_args > o->verb->most_args) return q_fail(e, Q_EINPUT, "'%s': expected %s", o->args[o->verb->most_args], o->verb->most_args ? o->verb->args : "one verb");
+    if (o->n_args < o->verb->least_args) return q_fail(e, Q_EINPUT, "%s: expected %s", o->verb->name, o->verb->args);
+    return Q_OK;
+}
+
 static int read_words(struct options *o, struct raw *r, int argc, char **argv, struct q_err *e)
 {
+    const char *word = "tune";
     int c;
     opterr = 0;
-    while ((c = getopt_long(argc, argv, ":m:t:j:h", longs, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, ":m:t:j:o:h", longs, NULL)) != -1) {
         const char **slot = slot_of(o, r, c);
         if (slot) *slot = optarg;
         else if (c == O_JSON) o->json = 1;
@@ -98,9 +113,10 @@ static int read_words(struct options *o, struct raw *r, int argc, char **argv, s
         else return unknown_option(argv, e);
         if (c == O_VERSION || c == O_HELP || c == 'h') o->done = 1;
     }
-    if (optind < argc) o->verb = argv[optind++];
-    if (optind < argc) return q_fail(e, Q_EINPUT, "'%s': expected one verb", argv[optind]);
-    return Q_OK;
+    if (optind < argc) word = argv[optind++];
+    o->args = argv + optind;
+    o->n_args = argc - optind;
+    return o->done ? Q_OK : find_verb(o, word, e);
 }
 
 static int to_count(const char *name, const char *text, int *v, struct q_err *e)
@@ -124,7 +140,7 @@ static int check_effort(const struct options *o, const struct raw *raw, struct q
 {
     if (!strcmp(o->effort, "none")) return Q_OK;
     if (!effort_find(o->effort)) return q_fail(e, Q_EINPUT, "--effort: expected none, quick or normal, found '%s'", o->effort);
-    if (strcmp(o->verb, "tune")) return Q_OK;
+    if (!(o->verb->needs & VERB_MEASURES)) return Q_OK;
     if (raw->card) return q_fail(e, Q_EINPUT, "--card goes with --effort none: only the card that is here can be measured");
     if (o->cache) return q_fail(e, Q_EINPUT, "--cache goes with --effort none");
     return Q_OK;
@@ -144,21 +160,23 @@ static int card_of_device(struct options *o, int threads, struct q_err *e)
 static int check(struct options *o, const struct raw *raw, struct q_err *e)
 {
     int threads = 0, numerics = q_numerics_parse(raw->numerics), r;
-    if ((r = one_of("verb", o->verb, "tune", "list", e)) || (r = check_effort(o, raw, e))) return r;
+    if ((r = check_effort(o, raw, e))) return r;
     if ((r = one_of("--kv-k", o->kv_k, "f16", "f32", e)) || (r = one_of("--kv-v", o->kv_v, "f16", "f32", e))) return r;
     if (numerics < 0) return q_fail(e, Q_EINPUT, "--numerics: expected strict, pinned, free or reference, found '%s'", raw->numerics);
     o->numerics = (enum q_numerics)numerics;
     if ((r = to_count("-t", raw->threads, &threads, e)) || (r = to_count("-j", raw->jobs, &o->jobs, e))) return r;
-    if (!strcmp(o->verb, "tune") && !o->roofs && !o->model == !o->preset) return q_fail(e, Q_EINPUT, "expected one of -m FILE and --preset NAME");
+    if (o->verb->needs & VERB_MODEL && !o->roofs && !o->model == !o->preset) return q_fail(e, Q_EINPUT, "expected one of -m FILE and --preset NAME");
     if (raw->card && o->device) return q_fail(e, Q_EINPUT, "--card names a card that need not be here, --device one that is: expected one of them");
+    if (o->output && !(o->verb->needs & VERB_OUTPUT)) return q_fail(e, Q_EINPUT, "%s writes no file: -o does not go with it", o->verb->name);
     if (!o->device) o->device = "auto";
+    if (!(o->verb->needs & VERB_CARD)) return Q_OK;
     return raw->card ? card_parse(&o->card, raw->card, e) : card_of_device(o, threads, e);
 }
 
 int options_read(struct options *o, int argc, char **argv, struct q_err *e)
 {
     struct raw raw = { .numerics = "pinned" };
-    *o = (struct options){ .verb = "tune", .effort = "normal", .type = "q8_0", .kv_k = "f16", .kv_v = "f16" };
+    *o = (struct options){ .effort = "normal", .type = "q8_0", .kv_k = "f16", .kv_v = "f16" };
     int r = read_words(o, &raw, argc, argv, e);
     return r || o->done ? r : check(o, &raw, e);
 }

@@ -7,8 +7,11 @@
 #include "runtime/kset.h"
 #include <stdio.h>
 
+struct verb;
 struct options {
-    const char *verb;                /* "tune" or "list" */
+    const struct verb *verb;
+    char **args;                     /* words after the verb */
+    int n_args;
     const char *effort;              /* none, quick or normal */
     const char *model, *preset, *type;
     const char *device;              /* --device: "auto", "cpu", "cuda", "cuda:N" */
@@ -16,6 +19,7 @@ struct options {
     enum q_numerics numerics;
     const char *kv_k, *kv_v;
     const char *tunes, *cache, *generator;
+    const char *output;              /* -o FILE, of verbs that write one */
     struct compiler_given given;     /* --cc, --nvrtc */
     int jobs;                        /* 0: one a CPU */
     int json, measured, table;

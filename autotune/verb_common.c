@@ -1,0 +1,42 @@
+#include "verbs.h"
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+void verb_say(void *arg, const char *line)
+{
+    (void)arg;
+    fprintf(stderr, "quarry-tune: %s\n", line);
+}
+
+int verb_store(const struct options *o, struct store **s, struct q_err *e)
+{
+    struct store_opts so = { .tunes = o->tunes, .cache = o->cache, .say = verb_say };
+    return store_open(s, &so, e);
+}
+
+int verb_jobs(const struct options *o)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return o->jobs ? o->jobs : n > 0 ? (int)n : 1;
+}
+
+int verb_catch_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    if (sigprocmask(SIG_BLOCK, &set, NULL)) return -1;
+    signal(SIGPIPE, SIG_IGN);   /* whoever reads our lines may go away; the build goes on */
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int verb_interrupted(int signal_fd)
+{
+    struct pollfd p = { signal_fd, POLLIN, 0 };
+    return poll(&p, 1, 0) > 0 && p.revents & POLLIN;
+}

@@ -1,0 +1,80 @@
+/* quarry tune: the kernel set of a model on a card, measured or (effort none) with default params. */
+#include "defaults.h"
+#include "target.h"
+#include "tune.h"
+#include "verbs.h"
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* A line every few seconds: a large model's set takes a minute. */
+struct build_progress {
+    double last;
+};
+
+static void show_progress(void *arg, int done, int n)
+{
+    struct build_progress *p = arg;
+    if (now() - p->last < 5 || done == n) return;
+    p->last = now();
+    fprintf(stderr, "quarry-tune: built %d of %d kernels\n", done, n);
+}
+
+static void report(const struct defaults_result *r, const struct compiler *compiler, double seconds)
+{
+    if (r->built) fprintf(stderr, "quarry-tune: built %d kernels (%d cached) in %.1f s with %s\n", r->built, r->cached, seconds, compiler->brief);
+    else fprintf(stderr, "quarry-tune: %d kernels, all cached, %.1f s\n", r->kernels, seconds);
+}
+
+static int measured(const struct options *o, const struct target *t, struct gen *g, const struct build_opts *b, struct compiler *compiler, struct q_err *e)
+{
+    char program[Q_PATH];
+    struct build_opts quiet = *b;
+    int r = self_path(program, e);
+    if (r) return r;
+    quiet.progress = NULL;
+    struct tune_opts to = { .t = t, .g = g, .build = &quiet, .compiler = compiler, .given = &o->given, .device = o->device, .effort = o->effort, .model = o->model, .preset = o->preset,
+                            .type = o->type, .tunes = o->tunes, .program = program, .progress = stderr, .results = stdout };
+    r = o->roofs ? tune_roofs(&to, e) : tune_make(&to, e);
+    if (!r || !verb_interrupted(b->signal_fd)) return r;
+    q_fail(e, Q_EIO, "interrupted: nothing is recorded; the kernels that were built are kept");
+    return VERB_INTERRUPTED;
+}
+
+static int tune_with(const struct options *o, struct store *s, struct gen *g, struct q_err *e)
+{
+    struct target t = { .card = o->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v };
+    struct compiler compiler = { 0 };
+    struct defaults_result result;
+    double start = now();
+    struct build_progress p = { start };
+    struct build_opts b = { .store = s, .compiler = &compiler, .jobs = verb_jobs(o), .deadline_s = 60, .signal_fd = verb_catch_signals(),
+                            .progress = show_progress, .progress_arg = &p };
+    int r = o->roofs ? Q_OK : target_open(&t, o->model, o->preset, o->type, e);
+    if (!r && (o->roofs || strcmp(o->effort, "none"))) r = measured(o, &t, g, &b, &compiler, e);
+    else if (!r && !(r = defaults_make(&t, g, &b, &compiler, &o->given, verb_say, NULL, &result, e))) report(&result, &compiler, now() - start);
+    target_close(&t);
+    if (b.signal_fd >= 0) close(b.signal_fd);
+    return r;
+}
+
+int verb_tune(const struct options *o, struct q_err *e)
+{
+    struct store *s;
+    struct gen *g;
+    int r = verb_store(o, &s, e);
+    if (r) return r;
+    if (!(r = gen_open(&g, o->generator, e))) {
+        r = tune_with(o, s, g, e);
+        gen_close(g);
+    }
+    store_close(s);
+    return r;
+}

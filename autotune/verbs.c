@@ -1,0 +1,25 @@
+#include "verbs.h"
+#include <stdio.h>
+#include <string.h>
+
+static const struct verb verbs[] = {
+    { "tune", VERB_MODEL | VERB_CARD | VERB_MEASURES, 0, 0, "", verb_tune },
+    { "list", VERB_CARD, 0, 0, "", verb_list },
+};
+
+enum { N_VERBS = sizeof verbs / sizeof *verbs };
+
+const struct verb *verb_find(const char *name)
+{
+    for (int i = 0; i < N_VERBS; i++)
+        if (!strcmp(verbs[i].name, name)) return &verbs[i];
+    return NULL;
+}
+
+void verb_names(char *dst, size_t cap)
+{
+    size_t n = 0;
+    *dst = 0;
+    for (int i = 0; i < N_VERBS && n < cap; i++)
+        n += (size_t)snprintf(dst + n, cap - n, "%s%s", !i ? "" : i == N_VERBS - 1 ? " or " : ", ", verbs[i].name);
+}

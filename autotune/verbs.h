@@ -1,0 +1,51 @@
+/* The verbs of quarry-tune: a table, and a file verb_NAME.c for each.
+ *
+ * A verb gets options that were read and checked as its row says, and answers 0, an error code with its line in *e, or
+ * VERB_INTERRUPTED. It prints results on stdout, facts and progress on stderr. */
+#ifndef Q_VERBS_H
+#define Q_VERBS_H
+
+#include "build.h"
+#include "options.h"
+#include "runtime/store.h"
+
+enum { VERB_INTERRUPTED = -1 };   /* exit status 130 */
+
+/* What a verb needs of the command line. */
+enum verb_needs {
+    VERB_MODEL = 1,      /* one of -m FILE and --preset NAME */
+    VERB_CARD = 2,       /* options.card: --card, or the device that is here */
+    VERB_MEASURES = 4,   /* with an effort but none: the card must be here, and the user's own cache is used */
+    VERB_OUTPUT = 8,     /* takes -o FILE */
+};
+
+struct verb {
+    const char *name;
+    int needs;                       /* of enum verb_needs */
+    int least_args, most_args;       /* words after the verb */
+    const char *args;                /* how --help and errors call them, "" */
+    int (*run)(const struct options *o, struct q_err *e);
+};
+
+/* NULL if unknown. */
+const struct verb *verb_find(const char *name);
+/* "tune, list, ..." for errors. */
+void verb_names(char *dst, size_t cap);
+
+int verb_tune(const struct options *o, struct q_err *e);
+int verb_list(const struct options *o, struct q_err *e);
+
+/* --- verb_common.c: what verbs share --- */
+
+/* A line on stderr under the program's name; `say` of store_opts and defaults_make. */
+void verb_say(void *arg, const char *line);
+/* The store of --tunes and --cache. */
+int verb_store(const struct options *o, struct store **s, struct q_err *e);
+/* -j, or one compiler a CPU. */
+int verb_jobs(const struct options *o);
+/* From here on interrupts are something to poll, so that a build can put away what it has begun. Returns a descriptor that is readable
+ * when the user wants to stop; the caller closes it. */
+int verb_catch_signals(void);
+int verb_interrupted(int signal_fd);
+
+#endif
