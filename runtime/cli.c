@@ -11,10 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifndef QUARRY_VERSION
-#define QUARRY_VERSION "0"
-#endif
-
 const char cli_engine_help[] =
     "  -m FILE             the model, a GGUF file (of a split set: any part)\n"
     "  -t N                threads (default: all processors this program may use)\n"
@@ -25,7 +21,8 @@ const char cli_engine_help[] =
     "                      free: may also lower precision\n"
     "                      reference: fp32 activations and KV, plain kernels\n"
     "  --kv-k F, --kv-v F  format of stored K and V: f16 (default), f32\n"
-    "  --device D          where to run: auto (the card when there is one, the default), cpu, cuda, cuda:N\n"
+    "  --device D          where to run: auto (the card when there is one, the default), cpu, cuda, cuda:N (`quarry doctor`\n"
+    "                      tells of cards); cuda:N,without=mma: as if it had no tensor cores\n"
     "  --tunes DIR         look for kernel records in DIR first\n"
     "  --debug=LIST        launch: wait for every kernel, so that one that faults is named\n"
     "  -q                  no facts on stderr\n";
@@ -112,7 +109,7 @@ static int option_device(struct q_cli *c, const char *value)
     int index;
     c->engine.device = value;
     if (device_name_good(value, &index)) return 0;
-    fprintf(stderr, "quarry %s: --device is auto, cpu, cuda or cuda:N, not '%s'\n", c->verb, value);
+    fprintf(stderr, "quarry %s: --device is auto, cpu, cuda or cuda:N (cuda:N,without=mma: without its tensor cores), not '%s'\n", c->verb, value);
     return -1;
 }
 

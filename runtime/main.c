@@ -1,4 +1,5 @@
 /* `quarry VERB ...`: finds the verb's function, or starts the sibling program `quarry-VERB`, as git does. */
+#include "cli.h"
 #include "cmd.h"
 #include <errno.h>
 #include <limits.h>
@@ -7,10 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#ifndef QUARRY_VERSION
-#define QUARRY_VERSION "0"
-#endif
 
 static const struct verb {
     const char *name;
@@ -80,7 +77,7 @@ int main(int argc, char **argv)
     }
     const char *verb = argv[1];
     if (!strcmp(verb, "--version")) {
-        printf("quarry %s\n", QUARRY_VERSION);
+        cli_version();
         return 0;
     }
     if (!strcmp(verb, "--help") || !strcmp(verb, "-h") || !strcmp(verb, "help")) {
