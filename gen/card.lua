@@ -1,43 +1,92 @@
 -- A card from its key (runtime/card.h), from a short form "cpu:avx2" or "cuda:sm_70", or by name from gen/cards/NAME.lua.
 -- The result is what spaces see: { kind = "cpu", key, has = {isa = true}, isa_best, l1, l2, l3 (KiB), threads, vendor, family, model }
 -- or { kind = "cuda", key, cc = 70, sms, l2 (KiB), bus (bits), smem (KiB a block), has = {feature = true} }.
+-- Keys are read as runtime/card.c reads them: the same order, bounds and generic values, and nothing behind; tests/unit/test_tune_keys.c
+-- feeds both. Generator hashes do not cover this file: what a key means may not change, only which keys there are.
 
 local lib = require "gen.lib"
 
 local card = {}
 
-local FIELDS = { l1 = "l1", l2 = "l2", l3 = "l3", t = "threads" }
+-- A key that is being read: its text, and where the rest begins. An error here is a reason, raised and caught in parse().
+local function refuse(form, ...) error({ reason = form:format(...) }, 0) end
+
+local function take(k, pattern)
+  local first, last, found = k.text:find("^" .. pattern, k.at)
+  if first then k.at = last + 1 end
+  return first and (found or true)
+end
+
+local function number(name, digits, min, max, unit)
+  local n = math.tointeger(tonumber(digits))
+  if not n or n < min or n > max then refuse("expected %s=%d..%d%s, found %s", name, min, max, unit or "", digits) end
+  return n
+end
+
+-- Fields in their order, each or its generic value; where there is none, the field must be there.
+local function take_fields(k, c, fields)
+  for _, f in ipairs(fields) do
+    local digits = take(k, "," .. f.name .. "=(%d+)")
+    if not digits and not f.missing then refuse("expected ,%s=NUMBER at '%s'", f.name, k.text:sub(k.at)) end
+    c[f.to or f.name] = digits and number(f.name, digits, f.min, f.max, f.unit) or f.missing
+  end
+end
+
+local function expect_end(k)
+  if k.at <= #k.text then refuse("expected the end or a field in its order at '%s'", k.text:sub(k.at)) end
+end
+
+-- --- CPU ---------------------------------------------------------------------------------------------------------------
+
+local function cpu_fields(generic)
+  return {
+    { name = "l1", min = 0, max = 1 << 24, unit = " KiB", missing = generic and 32 },
+    { name = "l2", min = 0, max = 1 << 24, unit = " KiB", missing = generic and 512 },
+    { name = "l3", min = 0, max = 1 << 24, unit = " KiB", missing = generic and 8192 },
+    { name = "t", to = "threads", min = 1, max = 4096, missing = generic and 1 },
+  }
+end
 
 local function set_isa(c, list)
   c.has = {}
-  for name in list:gmatch("[^+]+") do
-    if not pcall(lib.width, name) then return "'" .. name .. "' is no instruction path" end
+  for name in (list .. "+"):gmatch("([^+]*)%+") do
+    if not pcall(lib.width, name) then refuse("'%s' is no instruction path", name) end
     c.has[name] = true
   end
   for _, name in ipairs(lib.isa) do
     if c.has[name] then c.isa_best = name end
   end
-  return not c.has.scalar and "isa does not contain scalar" or nil
+  if not c.has.scalar then refuse("isa does not contain scalar") end
 end
 
--- "cpu:avx2": that path and those below it (avxvnni stands beside avx512vnni, not below it).
+-- "avx2": that path and those below it (avxvnni stands beside avx512vnni, not below it).
 local function short_form(c, isa)
   local list = {}
   for _, name in ipairs(lib.isa) do
     if name ~= "avxvnni" or isa == "avxvnni" then list[#list + 1] = name end
     if name == isa then break end
   end
-  return set_isa(c, table.concat(list, "+"))
+  set_isa(c, table.concat(list, "+"))
 end
 
-local function set_pair(c, name, value)
-  if name == "isa" then return set_isa(c, value) end
-  local n = math.tointeger(tonumber(value))
-  if not FIELDS[name] then return "unknown field '" .. name .. "'" end
-  if not n or n < 0 then return name .. " is '" .. value .. "', expected a number" end
-  c[FIELDS[name]] = n
-  return nil
+-- "amd-25-17,isa=avx2+sse42+scalar"
+local function full_form(k, c, id)
+  local vendor, family, model = id:match("^([a-z]+)%-(%d+)%-(%d+)$")
+  if not vendor or #vendor > 15 then refuse("expected VENDOR-FAMILY-MODEL or an instruction path, found '%s'", id) end
+  c.vendor, c.family, c.model = vendor, number("family", family, 0, 65535), number("model", model, 0, 65535)
+  set_isa(c, take(k, ",isa=([^,]*)") or refuse("isa is missing"))
 end
+
+local function parse_cpu(k)
+  local c = { key = k.text, kind = "cpu", vendor = "other", family = 0, model = 0 }
+  local id = take(k, "([^,]*)")
+  local short = pcall(lib.width, id)
+  if short then short_form(c, id) else full_form(k, c, id) end
+  take_fields(k, c, cpu_fields(short))
+  return c
+end
+
+-- --- CUDA --------------------------------------------------------------------------------------------------------------
 
 -- What the instruction set has, by compute capability. What fuses left of its rate is for the tuner to find out.
 local function cuda_features(cc)
@@ -55,49 +104,40 @@ local function cuda_features(cc)
   }
 end
 
-local CUDA_FIELDS = { sms = 40, l2 = 4096, bus = 256 } -- and their generic values
 local SMEM = { [70] = 96, [72] = 96, [75] = 64, [80] = 163, [86] = 99, [87] = 163, [89] = 99, [90] = 227, [100] = 227, [103] = 227,
                [110] = 227, [120] = 99, [121] = 99 }
 
-local function parse_cuda(key)
-  local cc, rest = key:match("^cuda:sm_(%d+),?(.*)$")
-  if not cc or #cc > 3 or tonumber(cc) < 60 then return nil, "expected cuda:sm_CC,..., CC from 60" end
-  local c = { key = key, kind = "cuda", cc = math.tointeger(tonumber(cc)) }
-  c.has = cuda_features(c.cc)
-  c.sms, c.l2, c.bus, c.smem = CUDA_FIELDS.sms, CUDA_FIELDS.l2, CUDA_FIELDS.bus, SMEM[c.cc] or 48
-  local kept = rest:match("^(.-),?without=mma$")
-  if kept then
+local function cuda_fields(cc)
+  return {
+    { name = "sms", min = 1, max = 1024, missing = 40 },
+    { name = "l2", min = 1, max = 1 << 20, unit = " KiB", missing = 4096 },
+    { name = "bus", min = 1, max = 1 << 14, unit = " bits", missing = 256 },
+    { name = "smem", min = 16, max = 1024, unit = " KiB", missing = SMEM[cc] or 48 },
+  }
+end
+
+local function parse_cuda(k)
+  local cc = math.tointeger(tonumber(take(k, "sm_(%d+)")))
+  if not cc or cc < 60 or cc > 999 then refuse("expected cuda:sm_CC,..., CC from 60") end
+  local c = { key = k.text, kind = "cuda", cc = cc, has = cuda_features(cc) }
+  take_fields(k, c, cuda_fields(cc))
+  if take(k, ",without=mma") then
     for _, name in ipairs { "mma_f16_884", "mma_f16", "mma_f16_16", "mma_i8", "mma_i8_32" } do c.has[name] = false end
-  end
-  for pair in (kept or rest):gmatch("[^,]+") do
-    local name, value = pair:match("^(%w+)=(%d+)$")
-    if not name or not (CUDA_FIELDS[name] or name == "smem") then return nil, "expected sms, l2, bus or smem=NUMBER at '" .. pair .. "'" end
-    c[name] = #value < 8 and math.tointeger(tonumber(value)) or 0
-    if c[name] < 1 then return nil, name .. " is " .. value .. ", expected a number from 1" end
   end
   return c
 end
 
-local function parse(key)
-  if key:find("^cuda:") then return parse_cuda(key) end
-  local c = { key = key, kind = "cpu", vendor = "other", family = 0, model = 0, l1 = 32, l2 = 512, l3 = 8192, threads = 1 }
-  local id, rest = key:match("^cpu:([^,]+),?(.*)$")
-  if not id then return nil, "expected 'cpu:...' or 'cuda:...'" end
-  if pcall(lib.width, id) then
-    local err = short_form(c, id)
-    if err then return nil, err end
-  else
-    local vendor, family, model = id:match("^(%w+)%-(%d+)%-(%d+)$")
-    if not vendor then return nil, "expected VENDOR-FAMILY-MODEL or an instruction path, found '" .. id .. "'" end
-    c.vendor, c.family, c.model = vendor, math.tointeger(tonumber(family)), math.tointeger(tonumber(model))
-  end
-  for pair in rest:gmatch("[^,]+") do
-    local name, value = pair:match("^(%w+)=([%w_+]+)$")
-    local err = name and set_pair(c, name, value) or not name and "expected name=value at '" .. pair .. "'"
-    if err then return nil, err end
-  end
-  if not c.has then return nil, "isa is missing" end
-  return c
+local function parse(text)
+  local k = { text = text, at = 1 }
+  local ok, c = pcall(function()
+    local read = take(k, "cuda:") and parse_cuda or take(k, "cpu:") and parse_cpu or refuse("expected 'cpu:...' or 'cuda:...'")
+    local card_read = read(k)
+    expect_end(k)
+    return card_read
+  end)
+  if ok then return c end
+  if not c.reason then error(c, 0) end
+  return nil, c.reason
 end
 
 -- The card of a key or a name; nil and a reason. read(file) gives a source text or nil.

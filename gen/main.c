@@ -179,5 +179,5 @@ int main(int argc, char **argv)
     }
     if (!rc && fflush(stdout)) rc = q_fail(&e, Q_EIO, "standard output: cannot write");
     if (rc) fprintf(stderr, "quarry-gen: %s\n", e.text);
-    return rc ? 1 : 0;
+    return rc == Q_EINPUT ? 2 : rc ? 1 : 0;
 }
