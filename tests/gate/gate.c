@@ -47,6 +47,16 @@ static const struct option longs[] = {CLI_LONG,
                                       {"f16", 1, 0, OPT_F16},
                                       {0, 0, 0, 0}};
 
+/* A bound: what is off by less passes. */
+static int bound(struct gate *g, const char *name, const char *text, double *v)
+{
+    char line[120];
+    int bad = cli_float(&g->cli, name, text, v);
+    if (bad || *v >= 0) return bad;
+    snprintf(line, sizeof line, "%s expects a number from 0, not '%.60s'", name, text);
+    return cli_usage(&g->cli, line);
+}
+
 static int parse_args(struct gate *g, int argc, char **argv)
 {
     for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT, longs, NULL)) != -1;) {
@@ -57,14 +67,15 @@ static int parse_args(struct gate *g, int argc, char **argv)
         case OPT_NO_KLD: g->no_kld = 1; break;
         case OPT_LIMIT: bad = cli_int(&g->cli, "--limit", optarg, 0, 1 << 20, &g->limit); break;
         case OPT_CHUNK: bad = cli_int(&g->cli, "--chunk", optarg, 0, 1 << 20, &g->chunk); break;
-        case OPT_MARGIN: bad = cli_float(&g->cli, "--margin", optarg, &g->margin); break;
-        case OPT_TOL: bad = cli_float(&g->cli, "--tol", optarg, &g->tol); break;
-        case OPT_KLD: bad = cli_float(&g->cli, "--kld", optarg, &g->kld_bound); break;
+        case OPT_MARGIN: bad = bound(g, "--margin", optarg, &g->margin); break;
+        case OPT_TOL: bad = bound(g, "--tol", optarg, &g->tol); break;
+        case OPT_KLD: bad = bound(g, "--kld", optarg, &g->kld_bound); break;
         case '?': return -1;
         default: bad = cli_option(&g->cli, opt, optarg);
         }
         if (bad) return -1;
     }
+    if (optind < argc) return cli_usage(&g->cli, "an argument without an option");
     return g->goldens_path || g->f16_path ? 0 : cli_usage(&g->cli, "expected --goldens FILE or --f16 STEM");
 }
 

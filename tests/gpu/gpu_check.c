@@ -9,6 +9,7 @@
 #include "autotune/bed.h"
 #include "autotune/build.h"
 #include "autotune/child.h"
+#include "tests/ops/args.h"
 #include "tests/ops/trials.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -251,38 +252,39 @@ static void check_op(struct run *r, const char *op)
 
 /* --- the program ----------------------------------------------------------------------------------------------------------- */
 
-static int parse(struct options *o, int argc, char **argv)
+static int parse(struct options *o, int argc, char **argv, struct q_err *e)
 {
-    struct { const char *name; const char **text; int *number; } all[] = {
-        { "--op", &o->ops, NULL }, { "--device", &o->device, NULL }, { "--card", &o->card, NULL }, { "--ptx", &o->ptx, NULL }, { "--make-ptx", &o->make_ptx, NULL },
-        { "--nvrtc", &o->nvrtc, NULL }, { "--trials", &o->trials, NULL }, { "--sample", NULL, &o->sample }, { "--jobs", NULL, &o->jobs },
+    const struct arg all[] = {
+        { "--op", ARG_TEXT, &o->ops, 0, 0 }, { "--device", ARG_TEXT, &o->device, 0, 0 }, { "--card", ARG_TEXT, &o->card, 0, 0 },
+        { "--ptx", ARG_TEXT, &o->ptx, 0, 0 }, { "--make-ptx", ARG_TEXT, &o->make_ptx, 0, 0 }, { "--nvrtc", ARG_TEXT, &o->nvrtc, 0, 0 },
+        { "--trials", ARG_TEXT, &o->trials, 0, 0 }, { "--sample", ARG_INT, &o->sample, 0, MOST_KERNELS }, { "--jobs", ARG_INT, &o->jobs, 1, 4096 },
     };
-    for (int i = 1; i < argc; i += 2) {
-        size_t j = 0;
-        while (j < sizeof all / sizeof *all && strcmp(all[j].name, argv[i])) j++;
-        if (j == sizeof all / sizeof *all || i + 1 == argc) return -1;
-        if (all[j].text) *all[j].text = argv[i + 1];
-        else *all[j].number = atoi(argv[i + 1]);
-    }
-    return (o->ptx || o->make_ptx) && !o->card ? -1 : 0;
+    int rc = args_read(all, sizeof all / sizeof *all, argc, argv, e);
+    if (!rc && (o->ptx || o->make_ptx) && !o->card) rc = q_fail(e, Q_EINPUT, "--ptx and --make-ptx need --card: whose kernels they are");
+    if (!rc && o->ptx && o->make_ptx) rc = q_fail(e, Q_EINPUT, "expected one of --ptx and --make-ptx, found both");
+    return rc;
 }
 
-static int is_wanted(const char *list, const char *op)
+/* The card whose kernels are tried, if it is not the device's. */
+static int check_card(const struct options *o, struct q_card *card, struct q_err *e)
 {
-    size_t n = strlen(op);
-    for (const char *p = list; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
-        if (!strncmp(p, op, n) && (!p[n] || p[n] == ',')) return 1;
-    return !list;
+    int rc = o->card ? card_parse(card, o->card, e) : Q_OK;
+    if (!rc && o->card && card->kind != Q_CARD_CUDA) rc = q_fail(e, Q_EINPUT, "--card: expected cuda:sm_CC,.., found '%s'", o->card);
+    return rc;
 }
 
-static int prepare(struct run *r, struct q_err *e)
+static int prepare(struct run *r, int argc, char **argv, struct q_err *e)
 {
+    struct q_card card;
+    int rc = parse(&r->o, argc, argv, e);
+    if (!rc) rc = check_card(&r->o, &card, e);
+    if (rc) return rc;
     struct compiler_given given = { .nvrtc = { .given = r->o.nvrtc, .home = getenv("HOME") } };
     struct store_opts so = { 0 };
-    struct q_card card;
-    int rc = gen_open(&r->g, NULL, e);
+    rc = gen_open(&r->g, NULL, e);
+    if (!rc) rc = args_ops(r->o.ops, r->g, e);
     if (!rc && !r->o.make_ptx) rc = bed_open(&r->bed, r->o.device, e);
-    if (!rc) rc = card_parse(&card, r->o.card ? r->o.card : r->bed.card->card.key, e);
+    if (!rc && !r->o.card) card = r->bed.card->card;
     if (!rc) snprintf(r->card, sizeof r->card, "%s", card.key);
     if (!rc && r->o.make_ptx) mkdir(r->o.make_ptx, 0755);
     if (!rc && !r->o.ptx) rc = compiler_find(&r->compiler, &card, &given, e);
@@ -296,21 +298,23 @@ static int prepare(struct run *r, struct q_err *e)
     return rc;
 }
 
+static const char usage[] =
+    "usage: gpu_check [--op OP,..] [--sample N] [--jobs N] [--device cuda:N] [--card KEY [--ptx DIR | --make-ptx DIR]]\n"
+    "                 [--nvrtc PATH] [--trials DIR]\n";
+
 int main(int argc, char **argv)
 {
     static struct run r = { .o = { .device = "cuda:0", .trials = "tests/ops", .sample = 6, .jobs = 8, .seed = 1 } };
     struct q_err e = { 0 };
-    if (parse(&r.o, argc, argv)) {
-        fputs("usage: gpu_check [--op OP,..] [--sample N] [--jobs N] [--device cuda:N] [--card KEY [--ptx DIR | --make-ptx DIR]] [--nvrtc PATH] [--trials DIR]\n", stderr);
-        return 2;
-    }
+    if (argc == 2 && !strcmp(argv[1], "--help")) return fputs(usage, stdout) < 0;
     r.entry = calloc(MOST_KERNELS, sizeof *r.entry);
-    if (!r.entry || prepare(&r, &e)) {
+    if (!r.entry) abort();
+    if (prepare(&r, argc, argv, &e)) {
         fprintf(stderr, "gpu_check: %s\n", e.text);
-        return 1;
+        return e.code == Q_EINPUT ? 2 : 1;
     }
     for (const char *const *op = gen_ops(r.g); *op; op++)
-        if (is_wanted(r.o.ops, *op)) check_op(&r, *op);
+        if (args_want(r.o.ops, *op)) check_op(&r, *op);
     printf("%d ops on %s%s%s: %d checks passed, %d failed\n", r.ops, r.card, r.bed.card ? " on " : "", r.bed.card ? r.bed.card->about : "", r.passed, r.failed);
     return r.failed || !r.ops;
 }

@@ -64,6 +64,10 @@ int main(int argc, char **argv)
     struct q_device *d;
     struct q_err e = { 0 };
     char dir[Q_PATH], object[Q_PATH];
+    if (argc > 2 || (argc == 2 && strncmp(argv[1], "cuda", 4))) {
+        fputs("usage: gpu_fault [cuda:N]\n", stderr);
+        return 2;
+    }
     if (device_open(&d, argc > 1 ? argv[1] : "cuda:0", 0, &e) || dir_temp(dir, "/tmp/quarry-fault-", &e)) return fail("open", e.text);
     int bad = make(object, &d->card, dir, &e) ? fail("make", e.text) : provoke(d, object);
     d->ops->close(d);

@@ -1,5 +1,6 @@
 /* op_check: checks ops. One line per failure, naming the kernel; at the end "N passed, N failed". Exit 0 only if none failed.
  * A candidate is built and run in a child, so that a crash or a hang is a failure like any other. */
+#include "args.h"
 #include "op_check.h"
 #include "runtime/card.h"
 #include <stdio.h>
@@ -9,13 +10,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_JOBS = 16, MOST_CANONICAL = 4096, MOST_CARDS = 16 };
+enum { MOST_JOBS = 16, MOST_CANONICAL = 4096 };
 
 struct options {
-    const char *op, *shape, *params, *dir, *cache, *trials, *card[MOST_CARDS + 1];
-    int cards, per_shape;
-    int part, parts;           /* of an op's shapes: the part-th (from 1) of so many */
-    int sample, jobs, seconds, san, verbose;
+    const char *op, *shape, *params, *dir, *cache, *trials;
+    struct arg_list card;      /* all of one kind */
+    struct arg_part part;      /* of an op's shapes */
+    int per_shape, sample, jobs, seconds, san, verbose;
     unsigned long long seed;
 };
 
@@ -35,7 +36,7 @@ struct run {
     struct options o;
     struct gen *g;
     char card[256];            /* this machine's caches, every path; or one of options.card */
-    char here[192];
+    char here[192];            /* the paths that this machine has: "+avx2+sse42+scalar+" */
     int passed, failed, compiled, missing;   /* missing: ops without a kernel for this kind of card */
     char dirs[5][1024], *prelude;            /* build_opts of CUDA */
     struct truth truth;
@@ -211,11 +212,11 @@ static void check_default(struct run *r, const struct trial *t, const char *nume
 /* A shape on some of the cards, in turn, so that an op's shapes meet all; its default on every one. */
 static void check_on_cards(struct run *r, const struct trial *t, int turn, const struct op_ref *ref)
 {
-    int n = r->o.cards;
+    int n = r->o.card.n;
     int step = (n + r->o.per_shape - 1) / r->o.per_shape;
     for (int i = 0; i < n; i++) {
         int apart = (i - turn % n + n) % n;
-        snprintf(r->card, sizeof r->card, "%s", r->o.card[i]);
+        snprintf(r->card, sizeof r->card, "%s", r->o.card.v[i]);
         if (apart % step == 0) check_trial(r, t, ref);
         else check_default(r, t, "pinned");
         check_default(r, t, "strict");
@@ -256,43 +257,33 @@ static void check_op(struct run *r, const char *op)
         n = 1;
     }
     name_dirs(r, op, ref_name);
-    for (int i = r->o.part - 1; i < n; i += r->o.parts) check_on_cards(r, &trials[i], i, ref);
+    for (int i = r->o.part.i - 1; i < n; i += r->o.part.n) check_on_cards(r, &trials[i], i, ref);
 }
 
-static int parse(struct options *o, int argc, char **argv)
+static int parse(struct options *o, int argc, char **argv, struct q_err *e)
 {
-    for (int i = 1; i < argc; i++) {
-        const char *a = argv[i], *v = i + 1 < argc ? argv[i + 1] : NULL;
-        if (!strcmp(a, "--san")) o->san = 1;
-        else if (!strcmp(a, "-v")) o->verbose = 1;
-        else if (!v) return -1;
-        else if (!strcmp(a, "--op")) o->op = v, i++;
-        else if (!strcmp(a, "--shape")) o->shape = v, i++;
-        else if (!strcmp(a, "--params")) o->params = v, i++;
-        else if (!strcmp(a, "--card") && o->cards < MOST_CARDS) o->card[o->cards++] = v, i++;
-        else if (!strcmp(a, "--part") && sscanf(v, "%d/%d", &o->part, &o->parts) == 2) i++;
-        else if (!strcmp(a, "--per-shape")) o->per_shape = atoi(v), i++;
-        else if (!strcmp(a, "--dir")) o->dir = v, i++;
-        else if (!strcmp(a, "--cache")) o->cache = v, i++;
-        else if (!strcmp(a, "--trials")) o->trials = v, i++;
-        else if (!strcmp(a, "--sample")) o->sample = atoi(v), i++;
-        else if (!strcmp(a, "--jobs")) o->jobs = atoi(v), i++;
-        else if (!strcmp(a, "--seconds")) o->seconds = atoi(v), i++;
-        else if (!strcmp(a, "--seed")) o->seed = strtoull(v, NULL, 10), i++;
-        else return -1;
+    const struct arg all[] = {
+        {"--op", ARG_TEXT, &o->op, 0, 0}, {"--shape", ARG_TEXT, &o->shape, 0, 0}, {"--params", ARG_TEXT, &o->params, 0, 0},
+        {"--dir", ARG_TEXT, &o->dir, 0, 0}, {"--cache", ARG_TEXT, &o->cache, 0, 0}, {"--trials", ARG_TEXT, &o->trials, 0, 0},
+        {"--card", ARG_LIST, &o->card, 0, 0}, {"--part", ARG_PART, &o->part, 1, MOST_LINES}, {"--per-shape", ARG_INT, &o->per_shape, 1, ARGS_LIST},
+        {"--sample", ARG_INT, &o->sample, 0, 100000}, {"--jobs", ARG_INT, &o->jobs, 1, MOST_JOBS}, {"--seconds", ARG_INT, &o->seconds, 1, 86400},
+        {"--seed", ARG_SEED, &o->seed, 0, 0}, {"--san", ARG_FLAG, &o->san, 0, 0}, {"-v", ARG_FLAG, &o->verbose, 0, 0},
+    };
+    int rc = args_read(all, sizeof all / sizeof *all, argc, argv, e);
+    if (!rc && (o->shape || o->params) && !o->op) rc = q_fail(e, Q_EINPUT, "--shape and --params go with --op");
+    return rc;
+}
+
+/* All are keys, of one kind, since a run compares the bits of its kernels. */
+static int check_cards(const struct arg_list *list, struct q_err *e)
+{
+    struct q_card first, c;
+    for (int i = 0; i < list->n; i++) {
+        int rc = card_parse(i ? &c : &first, list->v[i], e);
+        if (rc) return rc;
+        if (i && c.kind != first.kind) return q_fail(e, Q_EINPUT, "--card: expected cards of one kind, found '%s' and '%s'", list->v[0], list->v[i]);
     }
-    if (o->part < 1 || o->part > o->parts) return -1;
-    return o->jobs < 1 || o->per_shape < 1 || o->jobs > MOST_JOBS || (o->shape && !o->op) ? -1 : 0;
-}
-
-/* `list` is ops with commas between, NULL for all. Ops that share a ref have to give the same bits, so they are
- * named together. */
-static int is_wanted(const char *list, const char *op)
-{
-    size_t n = strlen(op);
-    for (const char *p = list; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
-        if (!strncmp(p, op, n) && (!p[n] || p[n] == ',')) return 1;
-    return !list;
+    return Q_OK;
 }
 
 /* Owned by the caller; NULL if it cannot be read. */
@@ -305,31 +296,54 @@ static char *read_text(const char *path)
     return text;
 }
 
-/* This machine's key with every path in it, so that paths it lacks are compiled at least. */
+/* Which paths run here; without --card, this machine's key with every path in it, so that paths it lacks are compiled at least. */
 static int describe_machine(struct run *r, struct q_err *e)
 {
     struct q_card c;
-    if (r->o.cards) {
-        snprintf(r->card, sizeof r->card, "%s", r->o.card[0]);
-        r->prelude = read_text(TEST_SOURCE_DIR "/tests/simt/kernel.cuh");
-        return r->prelude ? Q_OK : q_fail(e, Q_EIO, "tests/simt/kernel.cuh: cannot be read");
-    }
     int rc = card_detect_cpu(&c, 0, e);
     if (rc) return rc;
     char *isa = strstr(c.key, "isa="), *rest = isa ? strchr(isa, ',') : NULL;
     if (!rest) return q_fail(e, Q_EINTERNAL, "card key '%s' without isa", c.key);
     snprintf(r->here, sizeof r->here, "+%.*s+", (int)(rest - isa - 4), isa + 4);
-    snprintf(r->card, sizeof r->card, "%.*sisa=avx512vnni+avxvnni+avx2+sse42+scalar%s", (int)(isa - c.key), c.key, rest);
-    return Q_OK;
+    if (r->o.card.n) snprintf(r->card, sizeof r->card, "%s", r->o.card.v[0]);
+    else snprintf(r->card, sizeof r->card, "%.*sisa=avx512vnni+avxvnni+avx2+sse42+scalar%s", (int)(isa - c.key), c.key, rest);
+    if (!is_cuda(r)) return Q_OK;
+    r->prelude = read_text(TEST_SOURCE_DIR "/tests/simt/kernel.cuh");
+    return r->prelude ? Q_OK : q_fail(e, Q_EIO, "tests/simt/kernel.cuh: cannot be read");
 }
+
+static int prepare(struct run *r, int argc, char **argv, struct q_err *e)
+{
+    int rc = parse(&r->o, argc, argv, e);
+    if (!rc) rc = check_cards(&r->o.card, e);
+    if (!rc) rc = describe_machine(r, e);
+    if (!rc) rc = gen_open(&r->g, r->o.dir, e);
+    if (!rc) rc = args_ops(r->o.op, r->g, e);
+    r->canon = calloc(MOST_CANONICAL, sizeof *r->canon);
+    if (!rc && !r->canon) rc = q_fail(e, Q_EMEM, "no memory for hashes");
+    return rc;
+}
+
+/* An op, and on stderr how far the run has come. */
+static void check_and_tell(struct run *r, const char *op)
+{
+    int passed = r->passed, failed = r->failed, compiled = r->compiled;
+    check_op(r, op);
+    fprintf(stderr, "%s: %d passed, %d failed", op, r->passed - passed, r->failed - failed);
+    fprintf(stderr, r->compiled > compiled ? ", %d compiled only\n" : "\n", r->compiled - compiled);
+}
+
+static const char usage[] =
+    "usage: op_check [--card KEY]... [--per-shape CARDS] [--part I/N] [--op OP[,OP] [--shape S] [--params P]] [--sample N] [--seed N]\n"
+    "                [--jobs N] [--seconds N] [--san] [--dir TREE] [--trials DIR] [--cache DIR] [-v]\n"
+    "  --card: cuda:sm_CC.. are checked by tests/simt, cpu:PATH.. where this machine has the path; else this machine\n";
 
 int main(int argc, char **argv)
 {
     static struct run r = {.o = {.cache = TEST_BUILD_DIR "/op_cache",
                                  .trials = TEST_SOURCE_DIR "/tests/ops",
                                  .per_shape = 2,
-                                 .part = 1,
-                                 .parts = 1,
+                                 .part = {1, 1},
                                  .sample = 8,
                                  .jobs = 2,
                                  .seconds = 300,
@@ -338,19 +352,14 @@ int main(int argc, char **argv)
 #ifdef __SANITIZE_ADDRESS__
     r.o.san = 1;
 #endif
-    if (parse(&r.o, argc, argv)) {
-        fputs("usage: op_check [--card cuda:sm_CC]... [--per-shape CARDS] [--part I/N]\n"
-              "                [--op OP[,OP] [--shape S] [--params P]] [--sample N] [--seed N] [--jobs N] [--seconds N] [--san] [--dir TREE] [--trials DIR] [-v]\n", stderr);
-        return 2;
+    if (argc == 2 && !strcmp(argv[1], "--help")) return fputs(usage, stdout) < 0;
+    if (prepare(&r, argc, argv, &e)) {
+        fprintf(stderr, "op_check: %s\n", e.text);
+        return e.code == Q_EINPUT ? 2 : 1;
     }
     mkdir(r.o.cache, 0755);
-    r.canon = calloc(MOST_CANONICAL, sizeof *r.canon);
-    if (!r.canon || gen_open(&r.g, r.o.dir, &e) || describe_machine(&r, &e)) {
-        fprintf(stderr, "op_check: %s\n", e.text);
-        return 1;
-    }
     for (const char *const *op = gen_ops(r.g); *op; op++)
-        if (is_wanted(r.o.op, *op)) check_op(&r, *op);
+        if (args_want(r.o.op, *op)) check_and_tell(&r, *op);
     gen_close(r.g);
     free(r.canon);
     free(r.prelude);

@@ -207,7 +207,8 @@ def test_compiler_errors_are_named(tmp_path):
 
 
 def test_wrong_usage_is_status_2(tmp_path):
-    for args in ([], ["-m"], ["-m", "x", "--preset", "y"], ["--numerics", "exact", "-m", "x"], ["--card", "cpu:z80", "-m", "x"], ["fly"], ["-j", "0", "-m", "x"]):
+    for args in ([], ["-m"], ["-m", "x", "--preset", "y"], ["--numerics", "exact", "-m", "x"], ["--card", "cpu:z80", "-m", "x"],
+                 ["--card", "cuda:sm_70,l2=5,sms=3", "-m", "x"], ["fly"], ["-j", "0", "-m", "x"]):
         assert tune(tmp_path, *args).returncode == 2, args
     done = tune(tmp_path, "--fly")
     assert done.returncode == 2 and done.stderr == "quarry-tune: unknown option '--fly' (--help lists them)\n"

@@ -4,6 +4,7 @@
 #include "autotune/target.h"
 #include "runtime/kset_shapes.h"
 #include "templates/ref.h"
+#include "tests/ops/args.h"
 #include "tests/ops/trials.h"
 #include "units.h"
 #include <stdio.h>
@@ -60,7 +61,7 @@ static const char *choose_layout(void *arg, const char *type, long n, long k)
 
 static void add_problem(struct plan *p, const struct q_problem *q, const char *numerics)
 {
-    if (!strcmp(q->op, "layout") || (p->o.op && strcmp(p->o.op, q->op))) return;
+    if (!strcmp(q->op, "layout") || !args_want(p->o.op, q->op)) return;
     for (int i = 0; i < p->n_problems; i++)
         if (!strcmp(p->problem[i].op, q->op) && !strcmp(p->problem[i].shape, q->shape) && !strcmp(p->numerics[i], numerics)) return;
     if (p->n_problems == MOST_PROBLEMS) abort();
@@ -245,6 +246,7 @@ static int run(struct plan *p, struct q_err *e)
 {
     struct nvrtc_places places = {.given = p->o.nvrtc};
     int rc = gen_open(&p->g, NULL, e);
+    if (!rc) rc = args_ops(p->o.op, p->g, e);
     if (!rc) rc = nvrtc_search(&p->found, &places, e);
     for (int i = 0; i < ARCHS && !rc; i++)
         if (!p->o.cc || p->o.cc == archs[i]) rc = add_arch(p, i, e);
@@ -257,35 +259,33 @@ static int run(struct plan *p, struct q_err *e)
     return rc;
 }
 
-static int parse(struct options *o, int argc, char **argv)
+static int parse(struct options *o, int argc, char **argv, struct q_err *e)
 {
-    for (int i = 1; i < argc; i++) {
-        const char *a = argv[i], *v = i + 1 < argc ? argv[i + 1] : NULL;
-        if (!strcmp(a, "-v")) o->verbose = 1;
-        else if (!strcmp(a, "--all")) o->shapes = 0;
-        else if (!v) return -1;
-        else if (!strcmp(a, "--nvrtc")) o->nvrtc = v, i++;
-        else if (!strcmp(a, "--op")) o->op = v, i++;
-        else if (!strcmp(a, "--arch")) o->cc = atoi(v), i++;
-        else if (!strcmp(a, "--shapes")) o->shapes = atoi(v), i++;
-        else if (!strcmp(a, "--candidates")) o->candidates = atoi(v), i++;
-        else if (!strcmp(a, "--jobs")) o->jobs = atoi(v), i++;
-        else if (!strcmp(a, "--seed")) o->seed = strtoull(v, NULL, 10), i++;
-        else return -1;
-    }
-    return o->jobs < 1 || o->shapes < 0 || o->candidates < 0 ? -1 : 0;
+    int all_shapes = 0, i = 0;
+    const struct arg all[] = {
+        {"--nvrtc", ARG_TEXT, &o->nvrtc, 0, 0}, {"--op", ARG_TEXT, &o->op, 0, 0}, {"--arch", ARG_INT, &o->cc, archs[0], archs[ARCHS - 1]},
+        {"--shapes", ARG_INT, &o->shapes, 1, MOST_PROBLEMS}, {"--all", ARG_FLAG, &all_shapes, 0, 0},
+        {"--candidates", ARG_INT, &o->candidates, 0, MOST_UNITS}, {"--jobs", ARG_INT, &o->jobs, 1, 64}, {"--seed", ARG_SEED, &o->seed, 0, 0},
+        {"-v", ARG_FLAG, &o->verbose, 0, 0},
+    };
+    int rc = args_read(all, sizeof all / sizeof *all, argc, argv, e);
+    if (all_shapes) o->shapes = 0;
+    while (i < ARCHS && archs[i] != o->cc) i++;
+    if (!rc && o->cc && i == ARCHS) rc = q_fail(e, Q_EINPUT, "--arch: expected one of 60 61 70 75 80 86 89 90 120, found %d", o->cc);
+    return rc;
 }
+
+static const char usage[] =
+    "usage: compile_cuda [--nvrtc DIR] [--op OP,..] [--arch CC] [--shapes N | --all] [--candidates N] [--jobs N] [--seed N] [-v]\n";
 
 int main(int argc, char **argv)
 {
     static struct plan p = {.o = {.shapes = 2, .candidates = 1, .jobs = 2, .seed = 1}};
     struct q_err e = {0};
-    if (parse(&p.o, argc, argv)) {
-        fputs("usage: compile_cuda [--nvrtc DIR] [--op OP] [--arch CC] [--shapes N | --all] [--candidates N] [--jobs N] [--seed N] [-v]\n", stderr);
-        return 2;
-    }
+    if (argc == 2 && !strcmp(argv[1], "--help")) return fputs(usage, stdout) < 0;
     p.unit = calloc(MOST_UNITS, sizeof *p.unit);
     if (!p.unit) abort();
-    if (run(&p, &e)) fprintf(stderr, "compile_cuda: %s\n", e.text);
+    if (parse(&p.o, argc, argv, &e) || run(&p, &e)) fprintf(stderr, "compile_cuda: %s\n", e.text);
+    if (e.code == Q_EINPUT) return 2;
     return e.code || p.failed || !p.n;
 }
