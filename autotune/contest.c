@@ -194,7 +194,7 @@ static int prepare(struct contest *t, struct q_err *e)
     char ref[24];
     const struct contest_env *env = t->env;
     int rc = gen_ref(env->g, t->p->op, ref, e);
-    if (!rc) rc = sizes_of(&t->sizes, env->g, &env->t->card, t->p->op, t->p->shape, e);
+    if (!rc) rc = sizes_of(&t->sizes, env->g, &env->t->card, t->p, e);
     if (rc) return rc;
     struct measure_problem p = { .ref = ref, .shape = t->p->shape, .n_time = t->sizes.n, .cold_bytes = t->sizes.cold ? env->cold_bytes : 0 };
     memcpy(p.check, t->sizes.check, sizeof p.check);

@@ -21,6 +21,7 @@ struct work {
     struct defaults_result *result;
     struct item *items;          /* owned */
     int n, cap;
+    struct record *last;         /* owned: what answered the problem before */
     struct q_err err;            /* of choose_layout, which cannot return one */
     char layout[24];
     int can_write;               /* the store was found writable */
@@ -130,15 +131,30 @@ static int rebuild(struct work *w, const struct q_problem *p, struct record *r, 
     return bad;
 }
 
+/* Problems that differ in their buckets alone stand together: one record may answer several. */
+static int is_last(struct work *w, const struct record *r)
+{
+    struct record *l = w->last;
+    int same = !strcmp(l->op, r->op) && !strcmp(l->shape, r->shape) && l->rows == r->rows && l->ctx == r->ctx && !strcmp(l->params, r->params);
+    *l = *r;
+    return same;
+}
+
+/* Default params are for steps of any size. */
 static int make_default(struct work *w, const struct q_problem *p, const struct store_key *k, struct q_err *e)
 {
     struct gen_kernel gk;
+    struct q_problem any = *p;
     struct record r;
     int bad = emit(w, p, NULL, &gk, e);
     if (bad) return bad;
-    target_record(&r, w->g, k, p, &gk);
+    any.rows = any.ctx = 0;
+    target_record(&r, w->g, k, &any, &gk);
     strcpy(r.origin, "default");
-    bad = push(w, &r, &gk, e);
+    if (!is_last(w, &r)) {
+        w->result->kernels++;
+        bad = push(w, &r, &gk, e);
+    }
     gen_kernel_free(&gk);
     return bad;
 }
@@ -150,14 +166,17 @@ static int plan_problem(struct work *w, const struct q_problem *p, struct q_err 
     struct record r;
     int layer = 0, bad = target_key(w->t, w->g, p, generator, &k, e);
     if (bad || !strcmp(p->op, "layout")) return bad;
-    w->result->kernels++;
     while (!find(w, &k, &layer, &r, NULL)) {
         struct q_err why;
+        if (is_last(w, &r)) return Q_OK;
+        w->result->kernels++;
         if (has_object(w, &r)) {
             w->result->cached++;
             return Q_OK;
         }
         if (!rebuild(w, p, &r, &why)) return Q_OK;
+        w->result->kernels--;
+        w->last->op[0] = 0;
         if (w->say) w->say(w->say_arg, why.text);
     }
     return make_default(w, p, &k, e);
@@ -237,12 +256,14 @@ int defaults_make(const struct target *t, struct gen *g, const struct build_opts
     struct work w = { .t = t, .g = g, .build = build, .compiler = compiler, .given = given, .say = say, .say_arg = say_arg, .result = result };
     struct q_problem_list list;
     memset(result, 0, sizeof *result);
+    if (!(w.last = calloc(1, sizeof *w.last))) return q_fail(e, Q_EMEM, "no memory for a record");
     int r = kset_problems(t->model, &t->card, t->numerics, t->kv_k, t->kv_v, choose_layout, &w, &list, e);
-    if (r) return r == Q_EMISS && w.err.code ? q_fail(e, w.err.code, "%s", w.err.text) : r;
+    if (r == Q_EMISS && w.err.code) r = q_fail(e, w.err.code, "%s", w.err.text);
     for (int i = 0; i < list.n && !r; i++) r = plan_problem(&w, &list.p[i], e);
     free(list.p);
     if (!r && w.n && !(r = need_write(&w, e)) && !(r = need_compiler(&w, e))) r = build_items(&w, e);
     for (int i = 0; i < w.n; i++) gen_kernel_free(&w.items[i].kernel);
     free(w.items);
+    free(w.last);
     return r;
 }

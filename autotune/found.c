@@ -20,6 +20,6 @@ struct found *found_add(struct found_list *l, const struct q_problem *p)
 struct found *found_find(const struct found_list *l, const struct q_problem *p)
 {
     for (int i = 0; i < l->n; i++)
-        if (!strcmp(l->f[i].problem.op, p->op) && !strcmp(l->f[i].problem.shape, p->shape)) return &l->f[i];
+        if (q_problem_is(&l->f[i].problem, p)) return &l->f[i];
     return NULL;
 }

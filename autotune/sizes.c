@@ -56,17 +56,30 @@ static int cut(struct measure_size *z, struct gen *g, const char *op, const char
     }
 }
 
-int sizes_of(struct sizes *s, struct gen *g, const struct q_card *card, const char *op, const char *shape, struct q_err *e)
+/* Those of a bucket. Attention over a past is timed behind half of it: the mean of what grows. */
+static void of_bucket(struct sizes *s, const struct q_problem *p)
 {
+    if (!p->rows && !p->ctx) return;
+    s->n = 0;
+    for (int part = 1; part <= 4 && s->n < (p->rows > 1 ? 2 : 1); part *= 4)
+        s->time[s->n++] = p->rows ? (struct measure_size){ p->rows / part ? p->rows / part : 1, 1, 0 } : (struct measure_size){ 1, 1, p->ctx / 2 };
+    s->weight[0] = s->n == 1 ? 1 : 0.7;
+    s->weight[1] = 0.3;
+}
+
+int sizes_of(struct sizes *s, struct gen *g, const struct q_card *card, const struct q_problem *p, struct q_err *e)
+{
+    const char *op = p->op, *shape = p->shape;
     int gpu = card->kind == Q_CARD_CUDA;
     const struct row *r = gpu ? card_table : table;
     double bytes, ops;
     while (r->op && strcmp(r->op, op)) r++;
     *s = r->s;
+    of_bucket(s, p);
     int rc = gen_cost(g, op, shape, 1, 0, &bytes, &ops, e);
     if (!rc && bytes > (gpu ? HEAD_BYTES : BIG_BYTES)) {
         /* the output head meets the few rows whose logits are wanted */
-        if (gpu && !strcmp(op, "matmul")) s->time[0] = s->time[s->n - 1];
+        if (gpu && !p->rows && !strcmp(op, "matmul")) s->time[0] = s->time[s->n - 1];
         s->n = 1;
         s->weight[0] = 1;
     }

@@ -8,8 +8,8 @@
 #include <string.h>
 
 static const struct effort efforts[] = {
-    { "quick", 6, 3, 1, 0, 0.25e6 },
-    { "normal", 24, 12, 4, 1, 1.2e6 },
+    { "quick", 6, 3, 1, 0, 0, 0.25e6 },
+    { "normal", 24, 12, 4, 1, 1, 1.2e6 },
 };
 
 const struct effort *effort_find(const char *name)
@@ -42,7 +42,8 @@ int tune_find_recorded(const struct tuner *t, const struct q_problem *p, struct 
     int layer = 0, rc = target_key(t->o->t, t->o->g, p, generator, &k, e);
     while (!rc && !(rc = store_find(t->o->build->store, &k, &layer, r, e))) {
         const struct effort *had = effort_find(r->effort);
-        if (!strcmp(r->origin, "tuned") && had >= t->env.effort && had && target_admits(t->o->t, r->numerics) && compiler_is(t, r)
+        int exact = r->rows == p->rows && r->ctx == p->ctx;
+        if (exact && !strcmp(r->origin, "tuned") && had >= t->env.effort && had && target_admits(t->o->t, r->numerics) && compiler_is(t, r)
             && has_objects(t, r))
             return Q_OK;
     }
@@ -150,13 +151,13 @@ void tune_note_skipped(struct tuner *t, const struct q_err *why)
 
 enum { MOST_SEEDS = 4 };
 
-/* The latest winners of the same op. */
-static int seeds_for(const struct tuner *t, const char *op, char (*seeds)[256])
+/* The latest winners of the same op: first those for steps of the same size, then others. */
+static int seeds_for(const struct tuner *t, const struct q_problem *p, char (*seeds)[256])
 {
     int n = 0;
-    for (int i = t->found.n - 1; i >= 0 && n < MOST_SEEDS; i--) {
-        const struct record *r = &t->found.f[i].record;
-        int seen = strcmp(r->op, op) != 0;
+    for (int k = 2 * t->found.n - 1; k >= 0 && n < MOST_SEEDS; k--) {
+        const struct record *r = &t->found.f[k % t->found.n].record;
+        int seen = strcmp(r->op, p->op) || (k >= t->found.n && (r->rows != p->rows || r->ctx != p->ctx));
         for (int j = 0; j < n; j++) seen |= !strcmp(seeds[j], r->params);
         if (!seen) strcpy(seeds[n++], r->params);
     }
@@ -169,7 +170,7 @@ static int tune_problem(struct tuner *t, const struct q_problem *p, struct q_err
     struct outcome out;
     struct q_err why;
     const struct effort *ef = t->env.effort;
-    int n = seeds_for(t, p->op, seeds);
+    int n = seeds_for(t, p, seeds);
     int rc = contest_run(&t->env, p, (const char (*)[256])seeds, n, n ? ef->later : ef->first, ef->steps, &out, &why);
     if (rc && !tune_is_local(rc)) return q_fail(e, rc, "%s", why.text);
     struct found *f = found_add(&t->found, p);
@@ -198,6 +199,18 @@ static int is_other(const struct q_problem *p)
     return 0;
 }
 
+/* One problem for all buckets of an op and shape. */
+static void join_buckets(struct q_problem_list *l)
+{
+    int n = 0;
+    for (int i = 0; i < l->n; i++) {
+        struct q_problem p = l->p[i];
+        p.rows = p.ctx = 0;
+        if (!n || !q_problem_is(&l->p[n - 1], &p)) l->p[n++] = p;
+    }
+    l->n = n;
+}
+
 /* Enters what is recorded, and moves what must be measured to the front of the list: *n of them. */
 static int sort_out(struct tuner *t, struct q_problem_list *l, int *n, struct q_err *e)
 {
@@ -218,6 +231,7 @@ static int sort_out(struct tuner *t, struct q_problem_list *l, int *n, struct q_
 
 static int tune_problems(struct tuner *t, struct q_problem_list *l, struct q_err *e)
 {
+    if (!t->env.effort->buckets) join_buckets(l);
     int n, rc = sort_out(t, l, &n, e);
     if (rc || !n) return rc;
     if ((rc = tune_need_measurer(t, e))) return rc;

@@ -125,11 +125,13 @@ static int consider_card(void *arg, int layer, const char *folder)
 
 int store_borrow(struct store *s, const struct store_key *k, struct record *r)
 {
+    struct store_key any = *k;
     struct search f = { .s = s, .k = k, .nearest = FAR, .r = r };
     if (card_parse(&f.here, k->card, NULL)) return Q_EMISS;
     for (int i = 0; i < s->n_layers; i++)
         if (i != s->defaults) store_cards_in(s, i, consider_card, &f);
-    if (f.nearest == FAR) return Q_EMISS;
+    any.rows = any.ctx = 0;
+    if (f.nearest == FAR) return k->rows || k->ctx ? store_borrow(s, &any, r) : Q_EMISS;
     strcpy(r->origin, "borrowed");
     strcpy(r->card, k->card);
     /* A cubin is of its own card, and so is its launch: both are made anew. */

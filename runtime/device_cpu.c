@@ -15,6 +15,7 @@ enum { MAX_PENDING = 16 };
 
 struct pending {
     const struct q_list *list;
+    struct q_extent extent;    /* tells which kernel of a chain; kernels read their counts from the step */
     double *trace;
 };
 
@@ -89,7 +90,7 @@ static void run_pending(void *arg, struct team *t)
         double *trace = t->part == 0 ? c->pending[j].trace : NULL;
         for (int i = 0; i < l->n; i++) {
             double t0 = trace ? now_us() : 0;
-            l->launch[i].kernel->fn(l->launch[i].args, t);
+            q_kernel_for(l->launch[i].kernel, &c->pending[j].extent)->fn(l->launch[i].args, t);
             if (!l->launch[i].with_next || i + 1 == l->n) team_wait(t);
             if (trace) trace[i] += now_us() - t0;
         }
@@ -99,10 +100,9 @@ static void run_pending(void *arg, struct team *t)
 /* Lists wait for `wait`, which lends the caller's thread as member 0. */
 static int cpu_submit(struct q_device *d, const struct q_list *list, const struct q_extent *extent, double *trace, struct q_err *e)
 {
-    (void)extent;    /* kernels read their counts from the step */
     struct cpu *c = (struct cpu *)d;
     if (c->n_pending == MAX_PENDING && d->ops->wait(d, e)) return e ? e->code : Q_EINTERNAL;
-    c->pending[c->n_pending++] = (struct pending){list, trace};
+    c->pending[c->n_pending++] = (struct pending){list, extent ? *extent : (struct q_extent){0}, trace};
     return Q_OK;
 }
 

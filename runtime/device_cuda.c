@@ -16,17 +16,17 @@ int cuda_enter(struct cuda *c, struct q_err *e)
 }
 
 /* "matmul type=q8_0,.. (kernel matmul_q8_0_..)" */
-static void name_launch(char *dst, size_t n, const struct q_launch *l)
+static void name_launch(char *dst, size_t n, const struct cuda *c, const struct q_launch *l)
 {
     const char *shape = l->shape ? l->shape : "";
-    snprintf(dst, n, "%s%s%.200s (kernel %.160s)", l->op, *shape ? " " : "", shape, cuda_kernel_name(l->kernel));
+    snprintf(dst, n, "%s%s%.200s (kernel %.160s)", l->op, *shape ? " " : "", shape, cuda_kernel_name(q_kernel_for(l->kernel, &c->extent)));
 }
 
 /* What was on its way when the driver told of a fault. */
 static void name_running(char *dst, size_t n, const struct cuda *c)
 {
     if (c->n_launched == 1) {
-        name_launch(dst, n, c->first);
+        name_launch(dst, n, c, c->first);
         return;
     }
     snprintf(dst, n, "one of %d kernels, %s to %s", c->n_launched, c->first->op, c->last->op);
@@ -38,7 +38,7 @@ int cuda_result(struct cuda *c, cu_result result, const char *call, const struct
     struct q_err why;
     if (result == CU_OK) return Q_OK;
     int code = cuda_check(&c->api, result, call, &why), fault = cuda_is_sticky(result);
-    if (launch) name_launch(what, sizeof what, launch);
+    if (launch) name_launch(what, sizeof what, c, launch);
     else if (fault && c->n_launched) name_running(what, sizeof what, c);
     const char *hint = fault && !launch && c->n_launched > 1 ? " (--debug=launch tells which)" : "";
     q_fail(e, code, "%s%s%s%s", what, *what ? ": " : "", why.text, hint);

@@ -38,6 +38,7 @@ struct cuda {
 
     /* launched since the last wait, to tell where a fault may lie; borrowed */
     const struct q_launch *first, *last;
+    struct q_extent extent;    /* of the last list */
     int n_launched;
     struct q_err fault;        /* code 0: none */
 };

@@ -25,9 +25,10 @@ struct cuda_graph {
 
 /* --- launching a list ------------------------------------------------------------------------------------------------- */
 
-static void note_launched(struct cuda *c, const struct q_list *list)
+static void note_launched(struct cuda *c, const struct q_list *list, const struct q_extent *x)
 {
     if (!list->n) return;
+    c->extent = *x;
     if (!c->n_launched) c->first = &list->launch[0];
     c->last = &list->launch[list->n - 1];
     c->n_launched += list->n;
@@ -45,7 +46,7 @@ static int record(struct cuda *c, cu_event event, int capturing, struct q_err *e
 static int enqueue(struct cuda *c, const struct q_list *list, const struct q_extent *x, int pdl, struct q_err *e)
 {
     int rc = Q_OK;
-    note_launched(c, list);
+    note_launched(c, list, x);
     for (int i = 0; i < list->n && !rc; i++) rc = cuda_launch(c, &list->launch[i], x, pdl && i > 0, e);
     return rc;
 }
@@ -54,7 +55,7 @@ static int enqueue(struct cuda *c, const struct q_list *list, const struct q_ext
 static int enqueue_traced(struct cuda *c, const struct cuda_graph *g, int capturing, struct q_err *e)
 {
     int rc = Q_OK;
-    note_launched(c, g->list);
+    note_launched(c, g->list, &g->extent);
     for (int i = 0; i < g->list->n && !rc; i++) {
         rc = record(c, g->event[i], capturing, e);
         if (!rc) rc = cuda_launch(c, &g->list->launch[i], &g->extent, 0, e);
@@ -67,6 +68,7 @@ static int enqueue_traced(struct cuda *c, const struct cuda_graph *g, int captur
 static int run_carefully(struct cuda *c, const struct q_list *list, const struct q_extent *x, struct q_err *e)
 {
     int rc = cuda_finish(c, NULL, e);
+    c->extent = *x;
     for (int i = 0; i < list->n && !rc; i++) {
         rc = cuda_launch(c, &list->launch[i], x, 0, e);
         if (!rc) rc = cuda_finish(c, &list->launch[i], e);
@@ -233,7 +235,7 @@ static int launch_graph(struct cuda *c, struct cuda_graph *g, struct q_err *e)
     if (!g->exec && !g->refused) g->refused = capture(c, &k, &g->exec);
     if (c->fault.code) return cuda_enter(c, e);
     if (!g->exec) return g->event ? enqueue_traced(c, g, 0, e) : enqueue(c, g->list, &g->extent, c->pdl, e);
-    note_launched(c, g->list);
+    note_launched(c, g->list, &g->extent);
     return cuda_result(c, c->api.cuGraphLaunch(g->exec, c->stream), "cuGraphLaunch", NULL, e);
 }
 

@@ -122,14 +122,14 @@ void cuda_unload(struct q_device *d, struct q_kernel *k)
 
 /* --- launching -------------------------------------------------------------------------------------------------------- */
 
-static int grid_of(const struct q_launch *l, const struct q_phase *p, const struct q_extent *x, unsigned int grid[3], struct q_err *e)
+static int grid_of(const struct q_launch *l, const struct q_kernel *k, const struct q_phase *p, const struct q_extent *x, unsigned int grid[3], struct q_err *e)
 {
     for (int i = 0; i < 3; i++) {
         long n = q_axis_blocks(&p->grid[i], x), most = i ? MAX_GRID_YZ : 0x7FFFFFFF;
         if (n > most)
             return q_fail(e, Q_ELIMIT,
                           "%s (kernel %s): %ld blocks along axis %d for %d rows, %d sequences and a context of %d; a card takes %ld", l->op,
-                          cuda_kernel_name(l->kernel), n, i, x->rows, x->seqs, x->ctx, most);
+                          cuda_kernel_name(k), n, i, x->rows, x->seqs, x->ctx, most);
         grid[i] = (unsigned int)n;
     }
     return Q_OK;
@@ -150,14 +150,14 @@ static cu_result launch_early(struct cuda *c, cu_function f, const struct q_phas
 
 int cuda_launch(struct cuda *c, const struct q_launch *l, const struct q_extent *x, int pdl, struct q_err *e)
 {
-    const struct q_kernel *k = l->kernel;
+    const struct q_kernel *k = q_kernel_for(l->kernel, x);
     void *args[] = {(void *)l->args};
     unsigned int grid[3];
     int early = pdl && k->library && ((const struct module *)k->library)->waits;
     int rc = k->phases.n ? Q_OK : q_fail(e, Q_EINTERNAL, "%s: not a kernel of a card", l->op);
     for (int i = 0; i < k->phases.n && !rc; i++) {
         const struct q_phase *p = &k->phases.phase[i];
-        if ((rc = grid_of(l, p, x, grid, e))) return rc;
+        if ((rc = grid_of(l, k, p, x, grid, e))) return rc;
         cu_result result = early ? launch_early(c, k->function[i], p, grid, args) : launch_plain(c, k->function[i], p, grid, args);
         /* a fault is one of a kernel before this one */
         rc = cuda_result(c, result, early ? "cuLaunchKernelEx" : "cuLaunchKernel", cuda_is_sticky(result) ? NULL : l, e);

@@ -13,7 +13,8 @@
 /* What answers one problem. A problem of op "layout" has a record and no function. */
 struct answer {
     struct record *record;   /* owned; NULL: missing */
-    struct q_kernel kernel;  /* owned */
+    struct q_kernel kernel;  /* owned; empty where `shared` */
+    int shared;              /* 1: for larger steps the kernel of the answer before it serves too */
 };
 
 struct kset {
@@ -122,9 +123,22 @@ static int load(struct kset *k, const struct record *r, struct answer *a, struct
     return q_fail(e, Q_EMISS, "%s: the object does not load", r->kernel);
 }
 
+/* Problems that differ in their buckets alone: the answer for smaller steps, or NULL. */
+static const struct answer *smaller(const struct kset *k, int i)
+{
+    const struct q_problem *p = k->problems.p;
+    return i && !strcmp(p[i].op, p[i - 1].op) && !strcmp(p[i].shape, p[i - 1].shape) ? &k->answers[i - 1] : NULL;
+}
+
+static int is_same_kernel(const struct kset *k, const struct record *a, const struct record *b)
+{
+    const struct record_object *x = object_for(k->o.device, a), *y = object_for(k->o.device, b);
+    return x && y && !strcmp(a->kernel, b->kernel) && !strcmp(x->name, y->name);
+}
+
 /* The first record, down the layers, that is admitted and loads. `any` 0: only the first admitted counts, so that the child is
- * asked to build a winner's object before a default takes its place. */
-static int find_answer(struct kset *k, const struct q_problem *p, int any, struct answer *a, struct q_err *e)
+ * asked to build a winner's object before a default takes its place. before: the answer for smaller steps, or NULL. */
+static int find_answer(struct kset *k, const struct q_problem *p, int any, const struct answer *before, struct answer *a, struct q_err *e)
 {
     struct store_key key = key_of(k, p);
     struct record *r = malloc(sizeof *r);
@@ -132,7 +146,8 @@ static int find_answer(struct kset *k, const struct q_problem *p, int any, struc
     if (!r) return q_fail(e, Q_EMEM, "no memory for a record");
     while (!(bad = store_find(k->store, &key, &layer, r, e))) {
         if (!admitted(k, r)) continue;
-        if (strcmp(p->op, "layout")) bad = load(k, r, a, e);
+        a->shared = before && before->record && is_same_kernel(k, before->record, r);
+        if (strcmp(p->op, "layout") && !a->shared) bad = load(k, r, a, e);
         if (!bad || !any) break;
     }
     if (bad) free(r);
@@ -147,7 +162,7 @@ static const char *chosen_layout(void *arg, const char *type, long n, long n_k)
     struct q_problem p = { .op = "layout" };
     struct answer a = { 0 };
     shape_layout(p.shape, sizeof p.shape, type, n, n_k);
-    if (find_answer(k, &p, 1, &a, NULL)) return NULL;
+    if (find_answer(k, &p, 1, NULL, &a, NULL)) return NULL;
     const struct q_layout *layout = q_layout_find(a.record->layout);
     free(a.record);
     return layout ? layout->name : NULL;
@@ -182,8 +197,24 @@ static int resolve(struct kset *k, const struct q_model *m, int any, struct q_er
     k->answers = calloc((size_t)k->problems.n, sizeof *k->answers);
     if (!k->answers) return q_fail(e, Q_EMEM, "no memory for %d kernels", k->problems.n);
     for (int i = 0; i < k->problems.n; i++)
-        if (find_answer(k, &k->problems.p[i], any, &k->answers[i], &why)) note_missing(k, why.text);
+        if (find_answer(k, &k->problems.p[i], any, smaller(k, i), &k->answers[i], &why)) note_missing(k, why.text);
     return Q_OK;
+}
+
+/* Makes chains of the kernels for steps of several sizes. */
+static void link_sizes(struct kset *k)
+{
+    struct q_kernel *last = NULL;
+    for (int i = 0; i < k->problems.n; i++) {
+        const struct q_problem *p = &k->problems.p[i];
+        struct answer *a = &k->answers[i];
+        if (!a->shared) {
+            if (smaller(k, i)) last->larger = &a->kernel;
+            last = &a->kernel;
+        }
+        last->most_rows = p->rows;
+        last->most_ctx = p->ctx;
+    }
 }
 
 /* --- opening ----------------------------------------------------------------------------------------------------------- */
@@ -247,7 +278,7 @@ static int make_id(struct kset *k, struct q_err *e)
     if (!texts) return q_fail(e, Q_EMEM, "no memory for an id of %d kernels", n);
     for (int i = 0; i < n; i++) {
         const struct record *r = k->answers[i].record;
-        if (asprintf(&texts[i], "%s %s %s %s", r->op, r->shape, r->numerics, r->params) < 0) {
+        if (asprintf(&texts[i], "%s %s %d %d %s %s", r->op, r->shape, k->problems.p[i].rows, k->problems.p[i].ctx, r->numerics, r->params) < 0) {
             texts[i] = NULL;
             failed = 1;
         }
@@ -273,6 +304,7 @@ int kset_open(struct kset **out, const struct q_model *m, const struct kset_opts
     int r = reopen_store(k, NULL, e);
     if (!r) r = complete(k, m, e);
     if (!r) r = make_id(k, e);
+    if (!r) link_sizes(k);
     say_notes(k);
     if (k->temp[0]) dir_remove(k->temp);   /* what is loaded stays mapped */
     if (r) kset_close(k);
@@ -325,6 +357,7 @@ void kset_count(const struct kset *k, int *tuned, int *borrowed, int *defaults)
     *tuned = *borrowed = *defaults = 0;
     for (int i = 0; i < k->problems.n; i++) {
         const char *origin = k->answers[i].record->origin;
+        if (k->answers[i].shared) continue;
         if (!strcmp(origin, "tuned") || !strcmp(origin, "shipped")) ++*tuned;
         else if (!strcmp(origin, "borrowed")) ++*borrowed;
         else ++*defaults;

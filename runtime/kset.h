@@ -22,10 +22,11 @@ const char *q_numerics_name(enum q_numerics n);
 struct q_problem {
     char op[24];
     char shape[224];           /* shape text, names in the order of the op's space */
-    int rows, ctx;             /* buckets; 0: any */
+    int rows, ctx;             /* buckets: for steps of at most that many rows and KV tokens, the largest for all above too; 0: any */
 };
+int q_problem_is(const struct q_problem *a, const struct q_problem *b);
 
-/* All problems of a model, each once, in a stable order. Weight layouts come first as problems of the pseudo op "layout"
+/* All problems of a model, each once, in a stable order; those that differ in their buckets alone stand together, smallest first. Weight layouts come first as problems of the pseudo op "layout"
  * (type, n, k); `layout_of(arg, type, n, k)` answers with the layout chosen for such a weight and is asked while the list is made.
  * A card with memory of its own also needs what brings weights there: repack, synth. kv: format of K and V ("f16"; numerics reference uses "f32" for both and fp32 activations). */
 struct q_problem_list {
@@ -51,14 +52,14 @@ struct kset_opts {
 struct kset;
 int kset_open(struct kset **k, const struct q_model *m, const struct kset_opts *o, struct q_err *e);
 void kset_close(struct kset *k);
-/* The kernel for a problem, borrowed; Q_EMISS names it if the set has none (a bug: kset_problems did not list it). */
+/* The kernel for an op and shape, borrowed, the first of its chain; Q_EMISS names it if the set has none (a bug: kset_problems did not list it). */
 int kset_find(const struct kset *k, const char *op, const char *shape, const struct q_kernel **kernel, struct q_err *e);
 /* For traces: the set's own text of the shape and what its record says that a call costs. NULLs if it has no such problem. */
 struct record_cost;
 void kset_about(const struct kset *k, const char *op, const char *shape, const char **text, const struct record_cost **cost);
 /* The layout chosen for a weight of this type and size. */
 const char *kset_layout(const struct kset *k, const char *type, long n, long kk);
-/* How many problems are answered by tuned, borrowed and default records. */
+/* How many kernels (and layouts) come from tuned, borrowed and default records. */
 void kset_count(const struct kset *k, int *tuned, int *borrowed, int *defaults);
 /* Id of the numerics classes in use: 12 hex digits over (problem, class, params) of the whole set. */
 const char *kset_id(const struct kset *k);

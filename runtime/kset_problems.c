@@ -24,13 +24,26 @@ struct build {
     struct q_err *e;
 };
 
-/* Adds (op, b->shape) unless it is there. Lists are short (a hundred), so a scan will do. */
-static void add(struct build *b, const char *op)
+int q_problem_is(const struct q_problem *a, const struct q_problem *b)
+{
+    return !strcmp(a->op, b->op) && !strcmp(a->shape, b->shape) && a->rows == b->rows && a->ctx == b->ctx;
+}
+
+static int is_there(const struct q_problem_list *l, const struct q_problem *p)
+{
+    for (int i = 0; i < l->n; i++)
+        if (q_problem_is(&l->p[i], p)) return 1;
+    return 0;
+}
+
+/* Adds (op, b->shape, buckets) unless it is there. Lists are short (a few hundred), so a scan will do. */
+static void add_sized(struct build *b, const char *op, int rows, int ctx)
 {
     struct q_problem_list *l = b->out;
-    if (b->rc) return;
-    for (int i = 0; i < l->n; i++)
-        if (!strcmp(l->p[i].op, op) && !strcmp(l->p[i].shape, b->shape)) return;
+    struct q_problem new = { .rows = rows, .ctx = ctx };
+    strcpy(new.op, op);
+    strcpy(new.shape, b->shape);
+    if (b->rc || is_there(l, &new)) return;
     if (l->n == b->cap) {
         int cap = b->cap ? 2 * b->cap : 64;
         struct q_problem *more = realloc(l->p, (size_t)cap * sizeof *more);
@@ -41,10 +54,20 @@ static void add(struct build *b, const char *op)
         l->p = more;
         b->cap = cap;
     }
-    struct q_problem *p = &l->p[l->n++];
-    memset(p, 0, sizeof *p);
-    strcpy(p->op, op);
-    strcpy(p->shape, b->shape);
+    l->p[l->n++] = new;
+}
+
+static void add(struct build *b, const char *op) { add_sized(b, op, 0, 0); }
+
+/* Products of many rows and attention over a long past want other kernels than small ones. Numerics strict gives the same bits whichever
+ * is taken; reference has plain kernels for all. */
+static void add_sizes(struct build *b, const char *op, int rows, const int *bucket)
+{
+    if (b->numerics == Q_REFERENCE) {
+        add(b, op);
+        return;
+    }
+    for (; *bucket; bucket++) add_sized(b, op, rows ? *bucket : 0, rows ? 0 : *bucket);
 }
 
 /* --- layouts ----------------------------------------------------------------------------------------------------------- */
@@ -116,8 +139,10 @@ static void layout_matrix(struct build *b, const struct q_tensor *w, enum q_epi 
 static void add_product(struct build *b, const struct q_tensor *w, enum q_epi epi)
 {
     shape_matmul(b->shape, sizeof b->shape, w, kset_act(w, b->numerics), layout_of(b, w), epi);
-    add(b, "matvec");
-    add(b, "matmul");
+    add_sizes(b, "matvec", 1, (const int[]){ 1, 8, 0 });
+    if (w == &b->m->head) add_sizes(b, "matmul", 1, (const int[]){ 64, 0 });   /* it meets wanted rows alone, which are few */
+    else if (b->card->kind == Q_CARD_CUDA) add_sizes(b, "matmul", 1, (const int[]){ 64, 512, 2048, 0 });
+    else add_sizes(b, "matmul", 1, (const int[]){ 64, 512, 0 });
 }
 
 static void add_norm(struct build *b, unsigned out)
@@ -139,7 +164,7 @@ static void add_attn(struct build *b, const struct q_layer *l)
 {
     unsigned out = kset_out_attn(l, &b->m->config, b->numerics);
     shape_attn(b->shape, sizeof b->shape, &b->m->config, b->kv_k, b->kv_v, out);
-    add(b, "attn_decode");
+    add_sizes(b, "attn_decode", 0, (const int[]){ 4096, 65536, 0 });
     add(b, "attn_prefill");
     if (!(out & Q_OUT_Q8)) add_quantize(b, &l->wo);
 }

@@ -36,13 +36,22 @@ struct q_phases {
 struct team;
 typedef void (*q_kernel_fn)(const void *args, struct team *team);
 
-/* A loaded kernel. */
+/* A loaded kernel. Where a problem was tuned for steps of several sizes, it is the first of a chain, smallest first. */
 struct q_kernel {
     void *library;         /* owned: what its object became on the device; NULL for a function of the program itself */
     q_kernel_fn fn;        /* CPU */
     void *function[Q_PHASES];   /* CUDA: a CUfunction a phase */
     struct q_phases phases;
+    int most_rows, most_ctx;    /* of the steps that it is for, buckets; 0: any */
+    const struct q_kernel *larger;   /* borrowed: for larger steps; NULL: this one serves them */
 };
+
+/* The one of a chain that serves an extent. */
+static inline const struct q_kernel *q_kernel_for(const struct q_kernel *k, const struct q_extent *x)
+{
+    while (k->larger && ((k->most_rows && x->rows > k->most_rows) || (k->most_ctx && x->ctx > k->most_ctx))) k = k->larger;
+    return k;
+}
 
 /* Blocks along one axis, at least 1. */
 static inline long q_axis_blocks(const struct q_axis *a, const struct q_extent *x)

@@ -168,13 +168,13 @@ static int is_sought(void *arg, const struct record *r, const char *path)
     return 1;
 }
 
-static int find_in(struct store *s, int layer, const struct store_key *k, struct record *r, int quiet);
+static int find_exact(struct store *s, int layer, const struct store_key *k, struct record *r, int quiet);
 
 /* A shipped record whose object was built here is kept beside the default ones. */
 static void use_built(struct store *s, const struct store_key *k, struct record *r)
 {
     struct record *built = malloc(sizeof *built);
-    int there = built && s->defaults >= 0 && !find_in(s, s->defaults, k, built, 1);
+    int there = built && s->defaults >= 0 && !find_exact(s, s->defaults, k, built, 1);
     if (there && !strcmp(built->origin, "shipped") && !strcmp(built->params, r->params) && !strcmp(built->source, r->source)) *r = *built;
     free(built);
 }
@@ -191,8 +191,8 @@ static int find_line(struct store *s, int layer, const struct store_key *k, stru
     return Q_OK;
 }
 
-/* The card's own record in one layer; what is wrong with it is noted unless quiet. */
-static int find_in(struct store *s, int layer, const struct store_key *k, struct record *r, int quiet)
+/* The card's own record in one layer, of exactly the key's buckets; what is wrong with it is noted unless quiet. */
+static int find_exact(struct store *s, int layer, const struct store_key *k, struct record *r, int quiet)
 {
     const struct store_layer *l = &s->layers[layer];
     char path[Q_PATH];
@@ -204,6 +204,15 @@ static int find_in(struct store *s, int layer, const struct store_key *k, struct
     if (!bad) q_fail(&why, Q_EINPUT, "%s: damaged record: it is for %s %s", path, r->op, r->shape);
     if (bad != Q_EMISS && !quiet) store_damaged(s, layer, path, why.text);
     return Q_EMISS;
+}
+
+/* A winner for steps of the key's size goes before one for steps of any. */
+static int find_in(struct store *s, int layer, const struct store_key *k, struct record *r, int quiet)
+{
+    struct store_key any = *k;
+    if (!find_exact(s, layer, k, r, quiet)) return Q_OK;
+    any.rows = any.ctx = 0;
+    return k->rows || k->ctx ? find_exact(s, layer, &any, r, quiet) : Q_EMISS;
 }
 
 /* What was borrowed before, and built with this machine's compiler, goes before what can be borrowed now. */

@@ -40,7 +40,8 @@ int store_can_write(const struct store *s, struct q_err *e);
 /* Whether winners can be written; the line names the directory and the variable to set. */
 int store_can_put(const struct store *s, struct q_err *e);
 
-/* What a record must answer. generator: the hash of this build's op. */
+/* What a record must answer. generator: the hash of this build's op. A record of rows 0 and ctx 0 is for steps of any size, and answers
+ * where a layer has none of the key's own buckets. */
 struct store_key {
     const char *op, *shape;
     int rows, ctx;

@@ -5,6 +5,7 @@
 #include <cmocka.h>
 
 #include "kset_shapes.h"
+#include "launch.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,11 +87,48 @@ static void list(struct fixture *f, enum q_numerics n)
     assert_int_equal(kset_problems(&f->m, &f->card, n, "f16", "f16", r16_where_it_fits, f, &f->list, NULL), 0);
 }
 
+static int is_same_but_buckets(const struct q_problem *a, const struct q_problem *b) { return !strcmp(a->op, b->op) && !strcmp(a->shape, b->shape); }
+
+/* How often an op and shape are there; its buckets, which stand together, count as one. */
 static int count(const struct fixture *f, const char *op, const char *shape)
 {
+    const struct q_problem *p = f->list.p;
     int n = 0;
-    for (int i = 0; i < f->list.n; i++) n += !strcmp(f->list.p[i].op, op) && (!shape || !strcmp(f->list.p[i].shape, shape));
+    for (int i = 0; i < f->list.n; i++)
+        n += !strcmp(p[i].op, op) && (!shape || !strcmp(p[i].shape, shape)) && !(i && is_same_but_buckets(&p[i], &p[i - 1]));
     return n;
+}
+
+static void buckets_stand_together_smallest_first(void **state)
+{
+    struct fixture *f = *state;
+    int sized = 0;
+    list(f, Q_PINNED);
+    for (int i = 1; i < f->list.n; i++) {
+        const struct q_problem *a = &f->list.p[i - 1], *b = &f->list.p[i];
+        if (!is_same_but_buckets(a, b)) continue;
+        sized++;
+        assert_true(b->rows > a->rows || b->ctx > a->ctx);
+        assert_true(a->rows || a->ctx);
+    }
+    assert_true(sized > 3);
+    list(f, Q_REFERENCE);
+    for (int i = 0; i < f->list.n; i++) assert_true(!f->list.p[i].rows && !f->list.p[i].ctx);
+}
+
+static void a_chain_serves_each_step_by_its_size(void **state)
+{
+    (void)state;
+    struct q_kernel large = { .most_rows = 512 }, middle = { .most_rows = 64, .larger = &large }, small = { .most_rows = 8, .larger = &middle },
+                    deep = { .most_ctx = 65536 }, near = { .most_ctx = 4096, .larger = &deep }, any = { .most_rows = 0 };
+    assert_ptr_equal(q_kernel_for(&small, &(struct q_extent){ 1, 1, 1 << 20 }), &small);
+    assert_ptr_equal(q_kernel_for(&small, &(struct q_extent){ 8, 1, 1 }), &small);
+    assert_ptr_equal(q_kernel_for(&small, &(struct q_extent){ 9, 1, 1 }), &middle);
+    assert_ptr_equal(q_kernel_for(&small, &(struct q_extent){ 65, 1, 1 }), &large);
+    assert_ptr_equal(q_kernel_for(&small, &(struct q_extent){ 4096, 1, 1 }), &large);
+    assert_ptr_equal(q_kernel_for(&near, &(struct q_extent){ 99, 1, 4096 }), &near);
+    assert_ptr_equal(q_kernel_for(&near, &(struct q_extent){ 1, 1, 4097 }), &deep);
+    assert_ptr_equal(q_kernel_for(&any, &(struct q_extent){ 1 << 20, 1, 1 << 20 }), &any);
 }
 
 static void shapes_are_there_once(void **state)
@@ -229,6 +267,7 @@ static void attention_quantises_whole_heads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        T(buckets_stand_together_smallest_first), cmocka_unit_test(a_chain_serves_each_step_by_its_size),
         T(shapes_are_there_once), T(nothing_is_there_twice), T(reference_takes_fp32_of_all), T(strict_leaves_the_chunked_delta_net_out),
         T(a_model_of_one_kind_lacks_the_other), T(a_layout_not_chosen_is_a_miss), T(a_delta_net_norm_quantises_whole_heads),
         T(attention_quantises_whole_heads), cmocka_unit_test(numerics_have_names),

@@ -102,6 +102,30 @@ static void put(struct fixture *f, const char *origin)
 
 /* --- records ----------------------------------------------------------------------------------------------------------- */
 
+static void a_bucket_without_a_winner_takes_the_one_for_any_size(void **state)
+{
+    struct fixture *f = *state;
+    struct record r, small = sample("tuned");
+    struct store_key k = key();
+    int layer = 0;
+    put(f, "tuned");
+    k.rows = 8;
+    assert_int_equal(store_find(f->s, &k, &layer, &r, NULL), 0);
+    assert_int_equal(r.rows, 0);
+    small.rows = 8;
+    strcpy(small.params, "isa=avx2,rows=2");
+    assert_int_equal(store_put(f->s, &small, NULL), 0);
+    layer = 0;
+    assert_int_equal(store_find(f->s, &k, &layer, &r, NULL), 0);
+    assert_string_equal(r.params, "isa=avx2,rows=2");
+    k.rows = 64;                 /* another bucket's winner is not its */
+    layer = 0;
+    assert_int_equal(store_find(f->s, &k, &layer, &r, NULL), 0);
+    assert_string_equal(r.params, "isa=avx2,rows=1");
+    assert_int_equal(find(f, &r), 0);
+    assert_string_equal(r.params, "isa=avx2,rows=1");
+}
+
 static void a_record_comes_back_whole(void **state)
 {
     struct fixture *f = *state;
@@ -455,7 +479,7 @@ static void two_writers_lose_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(a_record_comes_back_whole), T(tuned_lies_in_data_and_wins), T(tunes_dir_wins_over_the_users), T(another_generator_is_another_key),
+        T(a_bucket_without_a_winner_takes_the_one_for_any_size), T(a_record_comes_back_whole), T(tuned_lies_in_data_and_wins), T(tunes_dir_wins_over_the_users), T(another_generator_is_another_key),
         T(the_nearest_other_cards_winner_is_borrowed), T(a_path_that_is_not_here_is_not_borrowed), T(what_was_borrowed_and_built_stays),
         T(evidence_is_kept),
         T(every_cut_is_a_miss), T(damaged_and_foreign_records_are_misses), T(a_record_that_others_may_write_is_a_miss),

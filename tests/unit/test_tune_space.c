@@ -7,6 +7,7 @@
 #include "autotune/sizes.h"
 #include "autotune/space.h"
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #define CARD "cpu:amd-25-17,isa=avx512vnni+avx2+sse42+scalar,l1=32,l2=1024,l3=32768,t=2"
@@ -126,6 +127,40 @@ static void test_steps_are_one_value_of_one_param(void **state)
     space_close(&s);
 }
 
+static const struct q_problem *problem(const char *op, const char *shape)
+{
+    static struct q_problem p;
+    p = (struct q_problem){ .rows = 0 };
+    snprintf(p.op, sizeof p.op, "%s", op);
+    snprintf(p.shape, sizeof p.shape, "%s", shape);
+    return &p;
+}
+
+static void test_sizes_of_a_bucket_lie_in_it(void **state)
+{
+    struct q_card card;
+    struct sizes s;
+    struct q_err e;
+    struct q_problem p = *problem("matmul", SHAPE);
+    assert_int_equal(card_parse(&card, "cpu:avx2", &e), Q_OK);
+    p.rows = 64;
+    assert_int_equal(sizes_of(&s, g, &card, &p, &e), Q_OK);
+    assert_int_equal(s.n, 2);
+    assert_int_equal(s.time[0].rows, 64);
+    assert_int_equal(s.time[1].rows, 16);
+    assert_float_equal(s.weight[0] + s.weight[1], 1, 1e-9);
+    p = *problem("matvec", SHAPE);
+    p.rows = 1;
+    assert_int_equal(sizes_of(&s, g, &card, &p, &e), Q_OK);
+    assert_int_equal(s.n, 1);
+    assert_int_equal(s.time[0].rows, 1);
+    p = *problem("attn_decode", "heads=8,kv_heads=2,head_dim=256,fk=f16,fv=f16,out=q8");
+    p.ctx = 65536;
+    assert_int_equal(sizes_of(&s, g, &card, &p, &e), Q_OK);
+    assert_int_equal(s.n, 1);
+    assert_int_equal(s.time[0].past, 32768);
+}
+
 static void test_sizes_stand_for_use_and_are_cut(void **state)
 {
     struct q_card cpu, card;
@@ -133,23 +168,23 @@ static void test_sizes_stand_for_use_and_are_cut(void **state)
     struct q_err e;
     assert_int_equal(card_parse(&cpu, "cpu:avx2", &e), Q_OK);
     assert_int_equal(card_parse(&card, "cuda:sm_70", &e), Q_OK);
-    assert_int_equal(sizes_of(&s, g, &cpu, "matvec", SHAPE, &e), Q_OK);
+    assert_int_equal(sizes_of(&s, g, &cpu, problem("matvec", SHAPE), &e), Q_OK);
     assert_int_equal(s.time[0].rows, 1);
     assert_true(s.cold && s.weight[0] > 0.5);
-    assert_int_equal(sizes_of(&s, g, &cpu, "matmul", SHAPE, &e), Q_OK);
+    assert_int_equal(sizes_of(&s, g, &cpu, problem("matmul", SHAPE), &e), Q_OK);
     assert_int_equal(s.time[0].rows, 512);
-    assert_int_equal(sizes_of(&s, g, &cpu, "matmul", "type=q8_0,act=q8,layout=r16u,n=248320,k=1024,epi=none", &e), Q_OK);
+    assert_int_equal(sizes_of(&s, g, &cpu, problem("matmul", "type=q8_0,act=q8,layout=r16u,n=248320,k=1024,epi=none"), &e), Q_OK);
     assert_int_equal(s.time[0].rows, 32);
     double sum = 0;
     for (int i = 0; i < s.n; i++) sum += s.weight[i];
     assert_float_equal(sum, 1, 1e-9);
     /* a card's: wide, but of the output head only few rows */
-    assert_int_equal(sizes_of(&s, g, &card, "matmul", "type=q8_0,act=q8,layout=planes,n=4096,k=1024,epi=none", &e), Q_OK);
+    assert_int_equal(sizes_of(&s, g, &card, problem("matmul", "type=q8_0,act=q8,layout=planes,n=4096,k=1024,epi=none"), &e), Q_OK);
     assert_int_equal(s.time[0].rows, 2048);
-    assert_int_equal(sizes_of(&s, g, &card, "matmul", "type=q8_0,act=q8,layout=planes,n=248320,k=4096,epi=none", &e), Q_OK);
+    assert_int_equal(sizes_of(&s, g, &card, problem("matmul", "type=q8_0,act=q8,layout=planes,n=248320,k=4096,epi=none"), &e), Q_OK);
     assert_int_equal(s.n, 1);
     assert_int_equal(s.time[0].rows, 64);
-    assert_int_equal(sizes_of(&s, g, &cpu, "no_such_op", "n=1", &e) != Q_OK, 1);
+    assert_int_equal(sizes_of(&s, g, &cpu, problem("no_such_op", "n=1"), &e) != Q_OK, 1);
 }
 
 int main(void)
@@ -160,6 +195,7 @@ int main(void)
         cmocka_unit_test(test_the_best_path_gets_most),
         cmocka_unit_test(test_a_default_outside_the_space_picks_nothing),
         cmocka_unit_test(test_steps_are_one_value_of_one_param),
+        cmocka_unit_test(test_sizes_of_a_bucket_lie_in_it),
         cmocka_unit_test(test_sizes_stand_for_use_and_are_cut),
     };
     return cmocka_run_group_tests(tests, open_generator, close_generator);
