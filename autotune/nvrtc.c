@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "nvrtc.h"
 #include "nvrtc_api.h"
+#include "runtime/shared_object.h"
 #include <dlfcn.h>
 #include <glob.h>
 #include <link.h>
@@ -24,19 +25,25 @@ static void ask_archs(void *lib, struct nvrtc *v)
     v->n_archs = n;
 }
 
-/* Opens, asks and closes it again: compiling is a child's work. */
-static int ask(const char *name, struct nvrtc *v, struct q_err *e)
+/* In a child: whatever the library does to the process is that child's alone. */
+static int ask_library(void *lib, void *answer, struct q_err *e)
 {
+    struct nvrtc *v = answer;
     get_version version;
     struct link_map *map;
-    void *lib = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-    memset(v, 0, sizeof *v);
-    if (!lib) return q_fail(e, Q_EMISS, "%.600s", dlerror());
     *(void **)&version = dlsym(lib, "nvrtcVersion");
-    int good = version && !version(&v->major, &v->minor) && !dlinfo(lib, RTLD_DI_LINKMAP, &map) && realpath(map->l_name, v->path);
-    if (good) ask_archs(lib, v);
-    dlclose(lib);
-    return good ? Q_OK : q_fail(e, Q_EMISS, "%.600s: it is no NVRTC", name);
+    if (!version || version(&v->major, &v->minor) || dlinfo(lib, RTLD_DI_LINKMAP, &map) || !realpath(map->l_name, v->path))
+        return q_fail(e, Q_EMISS, "it is no NVRTC");
+    ask_archs(lib, v);
+    return Q_OK;
+}
+
+static int ask(const char *name, struct nvrtc *v, struct q_err *e)
+{
+    struct q_err why;
+    memset(v, 0, sizeof *v);
+    int rc = shared_object_try(name, SHARED_OBJECT_SECONDS, ask_library, v, sizeof *v, &why);
+    return rc ? q_fail(e, rc, "%.600s", why.text) : Q_OK;
 }
 
 /* --- all of them ------------------------------------------------------------------------------------------------------- */
@@ -58,24 +65,25 @@ static int add(struct nvrtc_list *l, const char *name, struct q_err *e)
     return rc;
 }
 
-static void add_pattern(struct nvrtc_list *l, const char *folder, const char *below)
+/* e: the last that is none. */
+static void add_pattern(struct nvrtc_list *l, const char *folder, const char *below, struct q_err *e)
 {
     char pattern[Q_PATH + 200];
     glob_t g;
     snprintf(pattern, sizeof pattern, "%s%s/libnvrtc.so*", folder, below);
     if (!glob(pattern, 0, NULL, &g))
-        for (size_t i = 0; i < g.gl_pathc; i++) add(l, g.gl_pathv[i], NULL);
+        for (size_t i = 0; i < g.gl_pathc; i++) add(l, g.gl_pathv[i], e);
     globfree(&g);
 }
 
 /* pip's wheels: nvidia/cuda_nvrtc up to CUDA 12, nvidia/cu13 and so on from there. */
-static void add_python(struct nvrtc_list *l, const char *folder, const char *packages)
+static void add_python(struct nvrtc_list *l, const char *folder, const char *packages, struct q_err *e)
 {
     char below[100];
     static const char *const wheels[] = { "nvidia/cuda_nvrtc/lib", "nvidia/cu[0-9]*/lib" };
     for (size_t i = 0; i < sizeof wheels / sizeof *wheels; i++) {
         snprintf(below, sizeof below, "/%s/%s", packages, wheels[i]);
-        add_pattern(l, folder, below);
+        add_pattern(l, folder, below, e);
     }
 }
 
@@ -85,30 +93,33 @@ static void add_system(struct nvrtc_list *l)
     static const char *const toolkits[] = { "/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*-linux/lib", "/usr/local/cuda*/lib", "/opt/cuda*/lib64",
                                             "/usr/lib/cuda*/lib64" };
     for (size_t i = 0; i < sizeof sonames / sizeof *sonames; i++) add(l, sonames[i], NULL);
-    for (size_t i = 0; i < sizeof toolkits / sizeof *toolkits; i++) add_pattern(l, toolkits[i], "");
-    add_python(l, "/usr/lib", "python3*/*-packages");
-    add_python(l, "/usr/local/lib", "python3*/*-packages");
+    for (size_t i = 0; i < sizeof toolkits / sizeof *toolkits; i++) add_pattern(l, toolkits[i], "", NULL);
+    add_python(l, "/usr/lib", "python3*/*-packages", NULL);
+    add_python(l, "/usr/local/lib", "python3*/*-packages", NULL);
 }
 
 /* A folder may be a toolkit's, a wheel's or a virtual environment's. */
-static void add_folder(struct nvrtc_list *l, const char *folder)
+static void add_folder(struct nvrtc_list *l, const char *folder, struct q_err *e)
 {
     static const char *const below[] = { "", "/lib64", "/lib", "/targets/*-linux/lib" };
-    for (size_t i = 0; i < sizeof below / sizeof *below; i++) add_pattern(l, folder, below[i]);
-    add_python(l, folder, "lib/python3*/site-packages");
-    add_python(l, folder, ".");
+    for (size_t i = 0; i < sizeof below / sizeof *below; i++) add_pattern(l, folder, below[i], e);
+    add_python(l, folder, "lib/python3*/site-packages", e);
+    add_python(l, folder, ".", e);
 }
 
 static void add_given(struct nvrtc_list *l, const char *given)
 {
+    char real[Q_PATH];
     struct stat st;
     struct q_err why = { 0 };
     snprintf(l->given, sizeof l->given, "%s", given);
     if (!stat(given, &st) && S_ISDIR(st.st_mode)) {
-        add_folder(l, given);
-        if (!l->n) q_fail(&why, Q_EMISS, "the folder holds no libnvrtc.so");
-    } else add(l, given, &why);
-    snprintf(l->refused, sizeof l->refused, "%.299s", why.text);
+        add_folder(l, given, &why);
+        if (!l->n && !why.code) q_fail(&why, Q_EMISS, "the folder holds no libnvrtc.so");
+    } else add(l, shared_object_named(given, real), &why);
+    size_t n = strlen(given);
+    const char *line = n && !strncmp(why.text, given, n) && !strncmp(why.text + n, ": ", 2) ? why.text + n + 2 : why.text;   /* named once */
+    if (!l->n) snprintf(l->refused, sizeof l->refused, "%.299s", line);
 }
 
 int nvrtc_search(struct nvrtc_list *l, const struct nvrtc_places *places, struct q_err *e)
@@ -122,8 +133,8 @@ int nvrtc_search(struct nvrtc_list *l, const struct nvrtc_places *places, struct
     }
     add_system(l);
     for (int i = 0; i < NVRTC_PREFIXES; i++)
-        if (places->prefix[i]) add_folder(l, places->prefix[i]);
-    if (places->home && !path_join(local, NULL, places->home, ".local/lib", NULL)) add_python(l, local, "python3*/site-packages");
+        if (places->prefix[i]) add_folder(l, places->prefix[i], NULL);
+    if (places->home && !path_join(local, NULL, places->home, ".local/lib", NULL)) add_python(l, local, "python3*/site-packages", NULL);
     return Q_OK;
 }
 
@@ -133,14 +144,15 @@ void nvrtc_list_free(struct nvrtc_list *l)
     memset(l, 0, sizeof *l);
 }
 
-int nvrtc_driver(void)
+static int ask_driver(void *lib, void *answer, struct q_err *e)
 {
     get_int version;
-    int v = 0;
-    void *lib = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-    if (!lib) return 0;
     *(void **)&version = dlsym(lib, "cuDriverGetVersion");
-    if (!version || version(&v)) v = 0;
-    dlclose(lib);
-    return v;
+    return version && !version(answer) ? Q_OK : q_fail(e, Q_EMISS, "it is no driver");
+}
+
+int nvrtc_driver(void)
+{
+    int version = 0;
+    return shared_object_try("libcuda.so.1", SHARED_OBJECT_SECONDS, ask_driver, &version, sizeof version, NULL) ? 0 : version;
 }

@@ -22,10 +22,24 @@ static int is_newer(const struct nvrtc *a, const struct nvrtc *b) { return a->ma
 
 /* --- what to do -------------------------------------------------------------------------------------------------------- */
 
+/* Whether there is such a card, as far as was known when this was written: what is newer than all may come. */
+static int is_made(int cc)
+{
+    static const int made[] = { 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121 };
+    int n = sizeof made / sizeof *made;
+    for (int i = 0; i < n; i++)
+        if (made[i] == cc) return 1;
+    return cc > made[n - 1];
+}
+
 /* CUDA 11.8 ends at sm_90; 12.9 goes from sm_50 to sm_121 but for sm_88 and sm_110, which came with 13. */
 static void advise(char *dst, size_t cap, int driver, int cc)
 {
     int major = driver / 1000;
+    if (!is_made(cc)) {
+        snprintf(dst, cap, "no card has compute capability %d.%d", cc / 10, cc % 10);
+        return;
+    }
     const char *wheel = cc == 88 || cc == 110 || cc > 121 ? "nvidia-cuda-nvrtc" : major == 11 && cc <= 90 ? "nvidia-cuda-nvrtc-cu11" : "nvidia-cuda-nvrtc-cu12==12.9.86";
     int needs = strstr(wheel, "cu11") ? 11 : strstr(wheel, "cu12") ? 12 : 13;
     if (driver && major < 11) snprintf(dst, cap, "the driver is too old: install one of the 470 series or newer");

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "nvrtc.h"
 #include "nvrtc_api.h"
+#include "runtime/shared_object.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,8 @@ struct api {
 
 static int open_api(struct api *a, const char *library, struct q_err *e)
 {
+    int rc = shared_object_check(library, e);
+    if (rc) return rc;
     void *lib = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (!lib) return q_fail(e, Q_EMISS, "%.600s", dlerror());
     void *f;

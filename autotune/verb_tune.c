@@ -43,8 +43,14 @@ static int measured(const struct options *o, const struct target *t, struct gen 
     struct tune_opts to = { .t = t, .g = g, .build = &quiet, .compiler = compiler, .given = &o->given, .device = o->device, .effort = o->effort, .model = o->model, .preset = o->preset,
                             .type = o->type, .tunes = o->tunes, .program = program, .progress = stderr, .results = stdout };
     r = o->roofs ? tune_roofs(&to, e) : tune_make(&to, e);
-    if (!r || !verb_interrupted(b->signal_fd)) return r;
-    q_fail(e, Q_EIO, "interrupted: nothing is recorded; the kernels that were built are kept");
+    if (r && verb_interrupted(b->signal_fd)) q_fail(e, Q_EIO, "interrupted: nothing is recorded; the kernels that were built are kept");
+    return r;
+}
+
+/* Whatever failed, it failed because it was told to stop. */
+static int interrupted(struct q_err *e)
+{
+    if (strncmp(e->text, "interrupted", 11)) q_fail(e, Q_EIO, "interrupted before anything was built");
     return VERB_INTERRUPTED;
 }
 
@@ -60,6 +66,7 @@ static int tune_with(const struct options *o, struct store *s, struct gen *g, st
     int r = o->roofs ? Q_OK : target_open(&t, o->model, o->preset, o->type, e);
     if (!r && (o->roofs || strcmp(o->effort, "none"))) r = measured(o, &t, g, &b, &compiler, e);
     else if (!r && !(r = defaults_make(&t, g, &b, &compiler, &o->given, verb_say, NULL, &result, e))) report(&result, &compiler, now() - start);
+    if (r && verb_interrupted(b.signal_fd)) r = interrupted(e);
     target_close(&t);
     if (b.signal_fd >= 0) close(b.signal_fd);
     return r;

@@ -224,8 +224,6 @@ static int parse_short(struct q_card *c, const struct path *path, const char *re
 
 /* --- CUDA -------------------------------------------------------------------------------------------------------------- */
 
-enum { OLDEST_CC = 60 };   /* what the kernels are written for begins with Pascal */
-
 int card_cuda_smem(int cc)
 {
     static const struct { int cc, kib; } table[] = { { 70, 96 }, { 72, 96 },   { 75, 64 },   { 80, 163 },  { 86, 99 },   { 87, 163 },
@@ -235,37 +233,64 @@ int card_cuda_smem(int cc)
     return 48;
 }
 
+/* What a key may say of a card, and what is taken where nothing is said: 1..1024 multiprocessors, 1..1048576 KiB of L2, a bus of 1..16384
+ * bits, 16..1024 KiB of shared memory a block (smem is in KiB: 65536 is a slip). gen/card.lua has the same bounds and generic values. */
+struct field {
+    const char *word, *unit;
+    int *v, min, max, missing;
+};
+enum { CUDA_FIELDS = 4 };
+
+static void cuda_fields(struct q_card *c, struct field f[CUDA_FIELDS])
+{
+    const struct field all[CUDA_FIELDS] = {
+        { ",sms=", "", &c->sms, 1, 1024, 40 },
+        { ",l2=", " KiB", &c->l2, 1, 1 << 20, 4096 },
+        { ",bus=", " bits", &c->bus, 1, 1 << 14, 256 },
+        { ",smem=", " KiB", &c->smem, 16, 1024, card_cuda_smem(c->cc) },
+    };
+    memcpy(f, all, sizeof all);
+}
+
 void card_cuda_key(struct q_card *c)
 {
+    struct field f[CUDA_FIELDS];
+    cuda_fields(c, f);
+    for (int i = 0; i < CUDA_FIELDS; i++)
+        if (*f[i].v < f[i].min || *f[i].v > f[i].max) *f[i].v = f[i].missing;
     c->kind = Q_CARD_CUDA;
     snprintf(c->key, sizeof c->key, "cuda:sm_%d,sms=%d,l2=%d,bus=%d,smem=%d%s", c->cc, c->sms, c->l2, c->bus, c->smem,
              c->without_mma ? ",without=mma" : "");
 }
 
-/* "sm_70" and what may follow it, in this order, each or none; gen/card.lua takes the same generic values. */
-static int parse_cuda(struct q_card *c, const char *p)
+/* "sm_70" and what may follow it, in this order, each or none. */
+static int parse_cuda(struct q_card *c, const char *key, const char *p, struct q_err *e)
 {
-    if ((c->cc = take_number(&p, "sm_", 999)) < OLDEST_CC) return -1;
-    struct { const char *word; int *v, max, missing; } fields[] = {
-        { ",sms=", &c->sms, 4096, 40 }, { ",l2=", &c->l2, 1 << 24, 4096 }, { ",bus=", &c->bus, 1 << 16, 256 }, { ",smem=", &c->smem, 1 << 16, card_cuda_smem(c->cc) },
-    };
-    for (int i = 0; i < 4; i++) {
-        int given = !strncmp(p, fields[i].word, strlen(fields[i].word));
-        *fields[i].v = given ? take_number(&p, fields[i].word, fields[i].max) : fields[i].missing;
-        if (*fields[i].v < 1) return -1;
+    static const char form[] = "cuda:sm_CC (60 or more) or cuda:sm_CC,sms=N,l2=KIB,bus=BITS,smem=KIB[,without=mma]";
+    struct field f[CUDA_FIELDS];
+    if ((c->cc = take_number(&p, "sm_", 999)) < CARD_OLDEST_CC) return q_fail(e, Q_EINPUT, "card '%.200s': expected %s", key, form);
+    cuda_fields(c, f);
+    for (int i = 0; i < CUDA_FIELDS; i++) {
+        size_t n = strlen(f[i].word);
+        *f[i].v = f[i].missing;
+        if (strncmp(p, f[i].word, n) || !isdigit((unsigned char)p[n])) continue;
+        const char *digits = p + n;
+        *f[i].v = take_number(&p, f[i].word, f[i].max);
+        if (*f[i].v < f[i].min)
+            return q_fail(e, Q_EINPUT, "card '%.200s': expected %s%d..%d%s, found %.*s", key, f[i].word + 1, f[i].min, f[i].max, f[i].unit,
+                          (int)strspn(digits, "0123456789"), digits);
     }
     c->without_mma = !strcmp(p, ",without=mma");
-    return *p && !c->without_mma ? -1 : 0;
+    return *p && !c->without_mma ? q_fail(e, Q_EINPUT, "card '%.200s': expected %s", key, form) : Q_OK;
 }
 
 int card_parse(struct q_card *c, const char *key, struct q_err *e)
 {
     memset(c, 0, sizeof *c);
     if (!strncmp(key, "cuda:", 5)) {
-        if (parse_cuda(c, key + 5))
-            return q_fail(e, Q_EINPUT, "card '%.200s': expected cuda:sm_CC (60 or more) or cuda:sm_CC,sms=N,l2=KIB,bus=BITS,smem=KIB[,without=mma]", key);
-        card_cuda_key(c);
-        return Q_OK;
+        int bad = parse_cuda(c, key, key + 5, e);
+        if (!bad) card_cuda_key(c);
+        return bad;
     }
     if (strncmp(key, "cpu:", 4)) return q_fail(e, Q_EINPUT, "card '%.200s': expected 'cpu:...' or 'cuda:...'", key);
     size_t n = strcspn(key + 4, ",");

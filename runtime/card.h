@@ -12,6 +12,8 @@
 
 enum q_isa { Q_ISA_SCALAR = 1, Q_ISA_SSE42 = 2, Q_ISA_AVX2 = 4, Q_ISA_AVXVNNI = 8, Q_ISA_AVX512VNNI = 16 };
 
+enum { CARD_OLDEST_CC = 60 };   /* what the kernels are written for begins with Pascal */
+
 enum q_card_kind { Q_CARD_CPU, Q_CARD_CUDA };
 
 struct q_card {
@@ -33,12 +35,12 @@ struct q_card {
 int card_detect_cpu(struct q_card *c, int threads, struct q_err *e);
 /* CPUs that this program may use; at least 1. */
 int card_allowed_cpus(void);
-/* A key as above, or a short form "cpu:avx2" (that path and those below it, generic caches), "cpu:avx2,l2=512,t=2", "cuda:sm_70".
- * Writes the full key. */
-/* Fills in the key of a CUDA card from its fields. */
+/* Fills in the key of a CUDA card from its fields. Those that the driver does not tell, or that cannot be, become the generic ones. */
 void card_cuda_key(struct q_card *c);
 /* Most shared memory of a block by compute capability, in KiB; 48 where unknown. */
 int card_cuda_smem(int cc);
+/* A key as above, or a short form "cpu:avx2" (that path and those below it, generic caches), "cpu:avx2,l2=512,t=2", "cuda:sm_70".
+ * Writes the full key. */
 int card_parse(struct q_card *c, const char *key, struct q_err *e);
 
 #endif

@@ -2,6 +2,7 @@
 #include "cmd.h"
 #include "cli.h"
 #include "doctor.h"
+#include "shared_object.h"
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@ enum { OPT_JSON = CLI_OWN, OPT_QUICK, OPT_PCI, OPT_LIBCUDA };
 struct options {
     struct q_cli cli;
     struct doctor_places places;
+    char libcuda[Q_PATH];      /* where places.libcuda may point */
     int json;
 };
 
@@ -42,7 +44,7 @@ static int parse(struct options *o, int argc, char **argv)
         case OPT_JSON: o->json = 1; break;
         case OPT_QUICK: o->places.measure = 0; break;
         case OPT_PCI: o->places.pci = optarg; break;
-        case OPT_LIBCUDA: o->places.libcuda = optarg; break;
+        case OPT_LIBCUDA: o->places.libcuda = shared_object_named(optarg, o->libcuda); break;
         case CLI_TUNES: o->places.tunes = optarg; break;
         case 'h':
         case CLI_HELP: help(); return 1;
@@ -95,7 +97,8 @@ static void print_card(const struct doctor_card *c)
     if (c->clock_mhz) printf(" of %d MHz", c->clock_mhz);
     printf(", %.1f GiB", gib(c->total));
     if (c->free) printf(" (%.1f free)", gib(c->free));
-    printf("\ncuda:%-4dcard %s\n", c->index, c->card.key);
+    printf("\n");
+    if (c->card.key[0]) printf("cuda:%-4dcard %s\n", c->index, c->card.key);
     if (c->nvrtc[0]) printf("cuda:%-4dNVRTC %s\n", c->index, c->nvrtc);
     if (c->to_card > 0) printf("cuda:%-4dhost copy, pinned: %.2f GB/s to the card, %.2f GB/s back\n", c->index, c->to_card / 1e9, c->from_card / 1e9);
     if (!c->problem[0]) print_roofs(c);
@@ -104,8 +107,10 @@ static void print_card(const struct doctor_card *c)
 static void print_text(const struct doctor *d, const struct doctor_lines *lines)
 {
     for (int i = 0; i < d->n_pci; i++) print_pci(&d->pci[i]);
+    if (d->more_pci) printf("bus      and %d more\n", d->more_pci);
     print_driver(d);
     for (int i = 0; i < d->n_cards; i++) print_card(&d->card[i]);
+    if (d->more_cards) printf("cuda:%d.. and %d more cards, not looked at\n", d->n_cards, d->more_cards);
     for (int action = 0; action <= 1; action++)
         for (int i = 0; i < lines->n; i++)
             if (lines->line[i].action == action) printf("%-9s%s\n", action ? "to do" : "means", lines->line[i].text);
@@ -168,6 +173,8 @@ static int print_json(const struct doctor *d, const struct doctor_lines *lines)
     STR(driver, "problem", d->driver_problem);
     for (int i = 0; i < d->n_pci; i++) add_pci(pci, &d->pci[i]);
     for (int i = 0; i < d->n_cards; i++) add_card(cards, &d->card[i]);
+    NUM(o, "pci_more", d->more_pci);
+    NUM(o, "cards_more", d->more_cards);
     for (int i = 0; i < lines->n; i++) cJSON_AddItemToArray(text[lines->line[i].action], cJSON_CreateString(lines->line[i].text));
     char *line = cJSON_PrintUnformatted(o);
     cJSON_Delete(o);

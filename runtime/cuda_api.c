@@ -1,4 +1,5 @@
 #include "cuda_api.h"
+#include "shared_object.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,12 +35,11 @@ int cuda_open(struct cuda_api *cu, const char *library, struct q_err *e)
 {
     memset(cu, 0, sizeof *cu);
     if (!library) library = "libcuda.so.1";
-    cu->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (!cu->library) {
-        const char *why = dlerror();
-        return q_fail(e, Q_EMISS, "no NVIDIA driver: %.400s; install the driver (its libcuda.so.1)", why ? why : library);
-    }
-    int rc = find_functions(cu, library, e);
+    struct q_err why;
+    int rc = shared_object_try(library, SHARED_OBJECT_SECONDS, NULL, NULL, 0, &why);
+    if (!rc && !(cu->library = dlopen(library, RTLD_NOW | RTLD_LOCAL))) rc = q_fail(&why, Q_EMISS, "%.600s", dlerror());
+    if (rc) return q_fail(e, rc == Q_EINPUT ? Q_EMISS : rc, "no NVIDIA driver: %.400s; install the driver (its libcuda.so.1)", why.text);
+    rc = find_functions(cu, library, e);
     if (rc) cuda_close(cu);
     return rc;
 }
@@ -51,6 +51,16 @@ int cuda_start(struct cuda_api *cu, struct q_err *e)
     if (!rc && cu->version < OLDEST)
         rc = q_fail(e, Q_EUNSUP, "the NVIDIA driver is too old: it stands for CUDA %d.%d and quarry needs 11.4; install one of the 470 "
                     "series or newer", cu->version / 1000, cu->version % 1000 / 10);
+    return rc;
+}
+
+int cuda_count(const struct cuda_api *cu, int *n, struct q_err *e)
+{
+    *n = 0;
+    int rc = cuda_check(cu, cu->cuDeviceGetCount(n), "cuDeviceGetCount", e);
+    if (rc || *n >= 0) return rc;
+    rc = q_fail(e, Q_EIO, "cuDeviceGetCount: the driver counts %d cards; install it again", *n);
+    *n = 0;
     return rc;
 }
 

@@ -147,6 +147,8 @@ struct cuda_api {
 int cuda_open(struct cuda_api *cu, const char *library, struct q_err *e);
 /* Initialises the driver and asks its version. */
 int cuda_start(struct cuda_api *cu, struct q_err *e);
+/* How many cards it shows, 0 or more. */
+int cuda_count(const struct cuda_api *cu, int *n, struct q_err *e);
 void cuda_close(struct cuda_api *cu);
 
 /* 0 for a good result; else the error's line "call: CODE (number): what to do" and its code. `call` may carry what it was about:

@@ -44,7 +44,7 @@ struct q_device_ops {
     int (*write)(struct q_device *d, void *dst, const void *src, size_t bytes, struct q_err *e);
     int (*read)(struct q_device *d, void *dst, const void *src, size_t bytes, struct q_err *e);
     int (*copy)(struct q_device *d, void *dst, const void *src, size_t bytes, struct q_err *e);
-    /* The kernel `symbol` of an object file; phases: how it is launched, as its record has it (a GPU's). */
+    /* The kernel `symbol` of an object file; phases: how it is launched, as its record has it (a GPU's). Q_EUNSUP: the driver refuses the object. */
     int (*load)(struct q_device *d, const char *path, const char *symbol, const struct q_phases *phases, struct q_kernel *k, struct q_err *e);
     void (*unload)(struct q_device *d, struct q_kernel *k);   /* a zeroed kernel is fine */
     /* extent: upper bounds of what the kernels will find in the step. trace: NULL, or where each launch's microseconds are added, [list->n]. */
@@ -63,6 +63,7 @@ struct q_device {
     char about[128];           /* for people: "NVIDIA H200 (sm_90), driver 580.159, CUDA 13.0" */
     int host_memory;           /* 1: device memory is host memory, weights may be used where the file is mapped */
     int parts;                 /* most members a kernel's team has; on a GPU its multiprocessors */
+    int cuda;                  /* version of CUDA that the card's driver speaks, 13000; 0: no such card */
     int careful;               /* 1: a card's launches are waited for one by one, so that a fault names its kernel (--debug=launch) */
 };
 

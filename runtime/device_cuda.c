@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OLDEST_CC = 60, FIRST_WITH_PDL = 90 };
+enum { FIRST_WITH_PDL = 90 };
 
 /* --- calls and faults ------------------------------------------------------------------------------------------------- */
 
@@ -87,7 +87,7 @@ static int describe(struct cuda *c, struct q_err *e)
     int cc = c->device.card.cc, version = c->api.version;
     snprintf(c->device.about, sizeof c->device.about, "%.60s (sm_%d)%s%s, CUDA %d.%d", name, cc, *driver ? ", driver " : "", driver,
              version / 1000, version % 1000 / 10);
-    if (!rc && cc < OLDEST_CC)
+    if (!rc && cc < CARD_OLDEST_CC)
         rc = q_fail(e, Q_EUNSUP, "%.60s has compute capability %d.%d; quarry needs 6.0 or more", name, cc / 10, cc % 10);
     return rc;
 }
@@ -97,7 +97,7 @@ static int describe(struct cuda *c, struct q_err *e)
 static int pick(struct cuda *c, int index, struct q_err *e)
 {
     int n = 0;
-    int rc = cuda_check(&c->api, c->api.cuDeviceGetCount(&n), "cuDeviceGetCount", e);
+    int rc = cuda_count(&c->api, &n, e);
     if (rc) return rc;
     if (!n) return cuda_check(&c->api, CU_NO_DEVICE, "cuDeviceGetCount", e);
     if (index < 0 || index >= n)
@@ -157,6 +157,7 @@ int device_cuda_open_with(struct q_device **out, int index, const char *library,
         return rc;
     }
     c->device.parts = c->device.card.sms;
+    c->device.cuda = c->api.version;
     c->pdl = c->device.card.cc >= FIRST_WITH_PDL && c->api.cuLaunchKernelEx;
     c->capture = 1;
     *out = &c->device;

@@ -39,7 +39,7 @@ static int cards_shown(const char *libcuda)
     struct cuda_api cu;
     int n = 0;
     if (cuda_open(&cu, libcuda, NULL)) return 0;
-    if (cuda_start(&cu, NULL) || cu.cuDeviceGetCount(&n)) n = 0;
+    if (cuda_start(&cu, NULL) || cuda_count(&cu, &n, NULL)) n = 0;
     cuda_close(&cu);
     return n;
 }

@@ -11,7 +11,7 @@
 #include "roof.h"
 #include <stddef.h>
 
-enum { DOCTOR_CARDS = 16, DOCTOR_TEXT = 400, DOCTOR_LINES = 64 };
+enum { DOCTOR_CARDS = 32, DOCTOR_TEXT = 400, DOCTOR_LINES = 500 };
 
 struct doctor_card {
     int index;                         /* cuda:N */
@@ -30,12 +30,12 @@ struct doctor_card {
 
 struct doctor {
     struct pci_device pci[PCI_MOST];
-    int n_pci;
+    int n_pci, more_pci;               /* more: there are, and are not in the array */
     char driver[32];                   /* "580.159.03", "" if the system does not say */
     int cuda;                          /* version that the driver speaks, 13000; 0: it does not work, and: */
     char driver_problem[DOCTOR_TEXT];
     struct doctor_card card[DOCTOR_CARDS];
-    int n_cards;
+    int n_cards, more_cards;
 };
 
 struct doctor_places {

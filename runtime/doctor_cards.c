@@ -55,23 +55,28 @@ static int start_driver(struct cuda_api *cu, struct doctor *d, const char *libcu
     struct q_err e;
     int n = 0, rc = cuda_open(cu, libcuda, &e);
     if (!rc) rc = cuda_start(cu, &e);
-    if (!rc) rc = cuda_check(cu, cu->cuDeviceGetCount(&n), "cuDeviceGetCount", &e);
+    if (!rc) rc = cuda_count(cu, &n, &e);
     if (rc) {
         snprintf(d->driver_problem, sizeof d->driver_problem, "%.399s", e.text);
         return 0;
     }
     d->cuda = cu->version;
-    return n < DOCTOR_CARDS ? n : DOCTOR_CARDS;
+    return n;
+}
+
+static void keep(int *n, int *more, int found, int most)
+{
+    *n = found < most ? found : most;
+    *more = found - *n;
 }
 
 void doctor_look(struct doctor *d, const struct doctor_places *at)
 {
     struct cuda_api cu;
     memset(d, 0, sizeof *d);
-    d->n_pci = pci_nvidia(at->pci, d->pci, PCI_MOST);
-    if (d->n_pci > PCI_MOST) d->n_pci = PCI_MOST;
+    keep(&d->n_pci, &d->more_pci, pci_nvidia(at->pci, d->pci, PCI_MOST), PCI_MOST);
     cuda_driver_version(d->driver, sizeof d->driver, NULL);
-    d->n_cards = start_driver(&cu, d, at->libcuda);
+    keep(&d->n_cards, &d->more_cards, start_driver(&cu, d, at->libcuda), DOCTOR_CARDS);
     for (int i = 0; i < d->n_cards; i++) {
         struct doctor_card *c = &d->card[i];
         cu_device device;
@@ -80,7 +85,8 @@ void doctor_look(struct doctor *d, const struct doctor_places *at)
         read_card(&cu, c, device);
         try_card(c, at->libcuda);
         if (!c->problem[0] && at->measure) doctor_copy(c, at->libcuda);
-        doctor_ask_tuner(c, d->cuda, at);
+        if (c->card.cc >= CARD_OLDEST_CC) doctor_ask_tuner(c, d->cuda, at);
+        else c->card.key[0] = 0;   /* no program takes such a key */
     }
     cuda_close(&cu);
 }

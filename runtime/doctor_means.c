@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OLDEST_CC = 60, THROTTLED = 4, PASCAL_FIRST = 0x15f0, VOLTA_LAST = 0x1dff };
+enum { THROTTLED = 4, PASCAL_FIRST = 0x15f0, VOLTA_LAST = 0x1dff };
 
 static void add(struct doctor_lines *out, int action, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 static void add(struct doctor_lines *out, int action, const char *fmt, ...)
@@ -44,7 +44,7 @@ static void explain_hidden(const struct doctor *d, const struct pci_device *p, s
         add(out, 1, "%s: no driver holds it; install NVIDIA's driver %s", p->address, driver_for(p->device));
     else if (!d->cuda)
         add(out, 1, "%s: the kernel driver holds it and the library does not work: %.250s", p->address, d->driver_problem);
-    else
+    else if (!d->more_cards)   /* else it may be one of those that were not looked at */
         add(out, 1, "%s: the driver does not show it; look at CUDA_VISIBLE_DEVICES, and at `dmesg | grep NVRM` for power, a riser, or "
             "\"Above 4G decoding\" in the firmware", p->address);
 }
@@ -128,7 +128,7 @@ static void explain_rates(const struct doctor_card *c, struct doctor_lines *out)
 
 static void explain_card(const struct doctor *d, const struct doctor_card *c, struct doctor_lines *out)
 {
-    if (c->card.cc < OLDEST_CC) {
+    if (c->card.cc < CARD_OLDEST_CC) {
         add(out, 0, "cuda:%d: compute capability %d.%d is too old for quarry, which needs 6.0", c->index, c->card.cc / 10, c->card.cc % 10);
         return;
     }

@@ -124,10 +124,34 @@ static int read_all(int fd, size_t max, char **data, size_t *n)
     return 0;
 }
 
+static const char *name_mode(mode_t mode)
+{
+    return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a FIFO (a pipe)" : S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
+/* To open a device may set it going, so it is looked at first; O_NONBLOCK is for a FIFO that came meanwhile, and nothing to a file. */
+int file_open(const char *path, size_t *bytes, struct q_err *e)
+{
+    struct stat st;
+    int fd = -1, bad = stat(path, &st);
+    if (!bad && S_ISREG(st.st_mode)) fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY), bad = fd < 0 || fstat(fd, &st);
+    if (bad) {
+        int code = fail_io(e, "open", path);
+        if (fd >= 0) close(fd);
+        return -code;
+    }
+    if (S_ISREG(st.st_mode)) {
+        if (bytes) *bytes = (size_t)st.st_size;
+        return fd;
+    }
+    if (fd >= 0) close(fd);
+    return -q_fail(e, Q_EINPUT, "%s: expected a regular file, found %s", path, name_mode(st.st_mode));
+}
+
 int file_read(const char *path, size_t max, char **data, size_t *n, struct q_err *e)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return fail_io(e, "open", path);
+    int fd = file_open(path, NULL, e);
+    if (fd < 0) return -fd;
     int failed = read_all(fd, max, data, n), saved = errno;
     close(fd);
     errno = saved;

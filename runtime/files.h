@@ -19,7 +19,10 @@ int dir_temp(char dst[Q_PATH], const char *prefix, struct q_err *e);
 /* Removes a directory and all in it. Best effort. */
 void dir_remove(const char *path);
 
-/* The whole file, NUL-terminated, owned by the caller. Q_EMISS when there is none, Q_ELIMIT when it has more than `max` bytes. */
+/* A descriptor for reading a regular file, or minus a code: Q_EMISS when there is none, Q_EINPUT for a FIFO, a device, a folder, none of
+ * which it waits for. *bytes (may be NULL): its size. */
+int file_open(const char *path, size_t *bytes, struct q_err *e);
+/* The whole regular file, NUL-terminated, owned by the caller. Q_EMISS when there is none, Q_ELIMIT when it has more than `max` bytes. */
 int file_read(const char *path, size_t max, char **data, size_t *n, struct q_err *e);
 /* Temp file beside it, fsync, rename. */
 int file_write(const char *path, const void *data, size_t n, struct q_err *e);

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "pci.h"
+#include "files.h"
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +15,11 @@ static void read_line(const char *root, const char *address, const char *name, c
     char path[PATH];
     line[0] = 0;
     snprintf(path, sizeof path, "%s/%s/%s", root, address, name);
-    FILE *f = fopen(path, "r");
-    if (!f) return;
-    if (!fgets(line, (int)n, f)) line[0] = 0;
-    fclose(f);
+    char *text;
+    size_t bytes;
+    if (file_read(path, 4096, &text, &bytes, NULL)) return;
+    snprintf(line, n, "%.*s", (int)strcspn(text, "\n"), text);
+    free(text);
 }
 
 static unsigned read_hex(const char *root, const char *address, const char *name)
@@ -47,6 +49,15 @@ static void read_driver(const char *root, const char *address, char *driver, siz
     snprintf(driver, n, "%.31s", slash ? slash + 1 : target);
 }
 
+/* "0000:01:00.0": domain (of 4 digits or more), bus, device, function. What has another name is no device. */
+static int is_address(const char *name)
+{
+    unsigned domain, bus, device, function;
+    int end = 0;
+    if (strspn(name, "0123456789abcdef:.") != strlen(name)) return 0;
+    return sscanf(name, "%8x:%2x:%2x.%1x%n", &domain, &bus, &device, &function, &end) == 4 && !name[end];
+}
+
 static int is_card(const char *root, const char *address)
 {
     unsigned class = read_hex(root, address, "class") >> 8;
@@ -72,7 +83,7 @@ int pci_nvidia(const char *root, struct pci_device *out, int most)
     int n = scandir(root, &names, NULL, alphasort);
     for (int i = 0; i < n; i++) {
         const char *address = names[i]->d_name;
-        if (address[0] != '.' && is_card(root, address)) {
+        if (is_address(address) && is_card(root, address)) {
             if (found < most) fill(&out[found], root, address);
             found++;
         }

@@ -34,7 +34,7 @@ struct CUgraph_st { struct node node[MOST_NODES]; int n; };
 struct CUgraphExec_st { struct CUgraph_st graph; };
 
 static struct {
-    int started, cards, cc, version, no_graph, no_early_graph;
+    int started, cards, cc, no_graph, no_early_graph;
     cu_result init, retain, fault_code, broken;   /* broken: what every call answers from now on */
     size_t memory, used;
     long run, fault_at;
@@ -65,7 +65,6 @@ cu_result cuInit(unsigned int flags)
     fake.cards = (int)word(v, "cards=", 1);
     fake.memory = (size_t)word(v, "memory=", 1024) << 20;
     fake.cc = (int)word(v, "cc=", 90);
-    fake.version = (int)word(v, "version=", 13000);
     fake.init = (cu_result)word(v, "init=", 0);
     fake.retain = (cu_result)word(v, "retain=", 0);
     fake.no_graph = v && strstr(v, "no_graph");
@@ -78,7 +77,8 @@ cu_result cuInit(unsigned int flags)
     return fake.init;
 }
 
-cu_result cuDriverGetVersion(int *version) { return *version = fake.version, CU_OK; }
+/* As with a real driver, this needs no cuInit. */
+cu_result cuDriverGetVersion(int *version) { return *version = (int)word(getenv("FAKE_CUDA"), "version=", 13000), CU_OK; }
 cu_result cuGetErrorName(cu_result result, const char **name)
 {
     *name = result == 12345 ? "CUDA_ERROR_FAKE" : NULL;

@@ -58,6 +58,13 @@ def test_a_named_library_is_the_only_one(tmp_path):
     assert "--nvrtc /nonexistent/libnvrtc.so" in done.stderr and "pip install nvidia-cuda-nvrtc-cu12" in done.stderr
 
 
+def test_a_named_library_that_would_hang(tmp_path):
+    os.mkfifo(tmp_path / "libnvrtc.so")
+    for given in tmp_path / "libnvrtc.so", tmp_path:
+        done = build(tmp_path / "home", "cuda:sm_75", "--nvrtc", str(given))
+        assert done.returncode == 1 and done.stderr.count("\n") == 1 and "expected a regular file, found a FIFO" in done.stderr
+
+
 def test_a_card_that_no_compiler_knows(tmp_path):
     done = build(tmp_path, "cuda:sm_777")
     assert done.returncode == 1 and "sm_777" in done.stderr and done.stderr.count("\n") == 1

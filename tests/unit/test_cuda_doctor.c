@@ -177,6 +177,62 @@ static void a_driver_and_a_tuner_are_asked(void **state)
     free(d);
 }
 
+static int count_lines(int action, const char *part)
+{
+    int n = 0;
+    for (int i = 0; i < lines.n; i++) n += lines.line[i].action == action && strstr(lines.line[i].text, part);
+    return n;
+}
+
+/* A driver that shows more cards than there is room for, and more on the bus than it shows. */
+static void what_is_left_out_is_counted(void **state)
+{
+    struct doctor *d = malloc(sizeof *d);
+    struct doctor_places at = {.libcuda = FAKE, .pci = dir, .program_dir = dir, .tunes = dir};
+    write_tuner("echo 12.9 /x");
+    setenv("FAKE_CUDA", "cc=70,cards=35,memory=8", 1);
+    doctor_look(d, &at);
+    assert_int_equal(d->n_cards, DOCTOR_CARDS);
+    assert_int_equal(d->more_cards, 35 - DOCTOR_CARDS);
+    d->n_pci = PCI_MOST;
+    d->more_pci = 3;
+    for (int i = 0; i < PCI_MOST; i++) d->pci[i] = (struct pci_device){.address = "0000:77:00.0", .device = 0x1db1, .driver = "nvidia"};
+    doctor_means(d, &lines);
+    assert_true(lines.n < DOCTOR_LINES);
+    assert_int_equal(count_lines(1, "the driver does not show it"), 0);
+    assert_int_equal(count_lines(1, "no ceilings measured"), DOCTOR_CARDS);
+    free(d);
+}
+
+static void a_count_below_none_is_a_broken_driver(void **state)
+{
+    struct doctor *d = malloc(sizeof *d);
+    struct doctor_places at = {.libcuda = FAKE, .pci = dir, .program_dir = dir, .tunes = dir};
+    setenv("FAKE_CUDA", "cards=-3", 1);
+    doctor_look(d, &at);
+    assert_int_equal(d->n_cards, 0);
+    assert_int_equal(d->cuda, 0);
+    assert_string_equal(d->driver_problem, "cuDeviceGetCount: the driver counts -3 cards; install it again");
+    free(d);
+}
+
+/* The tuner knows no such card and would only be puzzled. */
+static void a_card_that_is_too_old_has_no_key(void **state)
+{
+    struct doctor *d = malloc(sizeof *d);
+    struct doctor_places at = {.libcuda = FAKE, .pci = dir, .program_dir = dir, .tunes = dir, .measure = 1};
+    write_tuner("touch \"$0-was-asked\"");
+    setenv("FAKE_CUDA", "cc=52", 1);
+    doctor_look(d, &at);
+    assert_int_equal(d->card[0].card.cc, 52);
+    assert_string_equal(d->card[0].card.key, "");
+    assert_string_equal(d->card[0].nvrtc_problem, "");
+    char asked[Q_PATH];
+    assert_int_equal(path_join(asked, NULL, dir, "quarry-tune-was-asked", NULL), 0);
+    assert_int_not_equal(access(asked, F_OK), 0);
+    free(d);
+}
+
 static int child(const char *script, int seconds, char out[64], char why[64])
 {
     char *argv[] = {NULL, "x", NULL};
@@ -213,6 +269,9 @@ int main(void)
         cmocka_unit_test(throttled_units_are_told_and_healthy_ones_are_not),
         cmocka_unit_test(what_a_card_needs),
         cmocka_unit_test(a_driver_and_a_tuner_are_asked),
+        cmocka_unit_test(what_is_left_out_is_counted),
+        cmocka_unit_test(a_count_below_none_is_a_broken_driver),
+        cmocka_unit_test(a_card_that_is_too_old_has_no_key),
         cmocka_unit_test(children_answer_fail_or_are_late),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
