@@ -24,6 +24,7 @@ struct work {
     struct record *last;         /* owned: what answered the problem before */
     struct q_err err;            /* of choose_layout, which cannot return one */
     char layout[24];
+    int driver;                  /* version of CUDA that the driver here speaks; 0: there is none, or no card is meant */
     int can_write;               /* the store was found writable */
 };
 
@@ -103,12 +104,15 @@ static int push(struct work *w, const struct record *r, struct gen_kernel *gk, s
     return Q_OK;
 }
 
+/* An older driver than the one that it was built for does not load it: it is built again by an older NVRTC. */
+static int is_for_driver(const struct work *w, const struct record_object *o) { return !w->driver || record_object_cuda(o) <= w->driver / 1000; }
+
 static int has_object(const struct work *w, const struct record *r)
 {
     char path[Q_PATH];
     const char *kind = w->t->card.kind == Q_CARD_CUDA ? "cubin" : "so";
     for (int i = 0; i < r->n_objects; i++)
-        if (!strcmp(r->objects[i].kind, kind) && !store_object(w->build->store, r->objects[i].name, path, NULL)) return 1;
+        if (!strcmp(r->objects[i].kind, kind) && is_for_driver(w, &r->objects[i]) && !store_object(w->build->store, r->objects[i].name, path, NULL)) return 1;
     return 0;
 }
 
@@ -257,6 +261,7 @@ int defaults_make(const struct target *t, struct gen *g, const struct build_opts
     struct q_problem_list list;
     memset(result, 0, sizeof *result);
     if (!(w.last = calloc(1, sizeof *w.last))) return q_fail(e, Q_EMEM, "no memory for a record");
+    if (t->card.kind == Q_CARD_CUDA) w.driver = nvrtc_driver();
     int r = kset_problems(t->model, &t->card, t->numerics, t->kv_k, t->kv_v, choose_layout, &w, &list, e);
     if (r == Q_EMISS && w.err.code) r = q_fail(e, w.err.code, "%s", w.err.text);
     for (int i = 0; i < list.n && !r; i++) r = plan_problem(&w, &list.p[i], e);

@@ -30,7 +30,7 @@ static int refused(const struct cuda *c, cu_result result, const char *path, con
     line[n] = 0;
     cuda_check(&c->api, result, "cuModuleLoadDataEx", e);
     struct q_err why = e ? *e : (struct q_err){.code = Q_EIO};
-    return q_fail(e, why.code, "%.200s: %.300s%s%.300s", path, why.text, n ? "; " : "", line);
+    return q_fail(e, why.code, "%.300s%s%.300s (%.300s)", why.text, n ? "; " : "", line, path);
 }
 
 /* A cubin, or PTX as text (tests run one compute capability's text on another's card): the driver looks which. */
@@ -70,10 +70,10 @@ static int prepare(struct cuda *c, cu_function f, const char *name, const struct
     if (!rc) rc = attribute(c, f, CU_FUNCTION_REGISTERS, &registers, e);
     if (rc) return rc;
     if (p->threads > threads)
-        return q_fail(e, Q_EUNSUP, "%s: %d threads a block, and its %d registers allow %d on this card", name, p->threads, registers,
+        return q_fail(e, Q_ELIMIT, "%s: %d threads a block, and its %d registers allow %d on this card", name, p->threads, registers,
                       threads);
     if (fixed + p->smem > most)
-        return q_fail(e, Q_EUNSUP, "%s: %d bytes of shared memory a block, and this card has %d", name, fixed + p->smem, most);
+        return q_fail(e, Q_ELIMIT, "%s: %d bytes of shared memory a block, and this card has %d", name, fixed + p->smem, most);
     if (fixed + p->smem <= PLAIN_SHARED) return Q_OK;
     return cuda_result(c, c->api.cuFuncSetAttribute(f, CU_FUNCTION_MAX_DYNAMIC_SHARED_BYTES, p->smem), "cuFuncSetAttribute", NULL, e);
 }

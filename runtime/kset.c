@@ -25,8 +25,8 @@ struct kset {
     char temp[Q_PATH];       /* cache of this process alone, "" if none */
     char *notes;             /* owned: lines about damaged files, '\n'-separated */
     int child_spoke;         /* it has told of damaged files, if there are any */
-    int missing;
-    char first_missing[300];
+    int missing, refused;    /* refused: whole objects that the driver does not load */
+    char first_missing[300], first_refused[900];
     char id[16];
 };
 
@@ -109,6 +109,18 @@ static const struct record_object *object_for(const struct q_device *d, const st
     return NULL;
 }
 
+/* Built again with the same compiler it would be the same object: that is no help. */
+static void note_refused(struct kset *k, const struct record_object *o, char path[Q_PATH], const char *why)
+{
+    int cuda = k->o.device->cuda;
+    if (k->refused++) return;
+    int n = snprintf(k->first_refused, sizeof k->first_refused, "%.600s", why);
+    for (int up = 0; up < 2; up++) *strrchr(path, '/') = 0;   /* OBJECTS/AA/NAME */
+    snprintf(k->first_refused + n, sizeof k->first_refused - (size_t)n,
+             "; it was built by %.40s and the driver is of CUDA %d.%d: install a newer driver, or remove %.150s and build with an older NVRTC "
+             "(`quarry tune --effort none --nvrtc PATH`)", o->compiler, cuda / 1000, cuda % 1000 / 10, path);
+}
+
 static int load(struct kset *k, const struct record *r, struct answer *a, struct q_err *e)
 {
     struct q_device *d = k->o.device;
@@ -116,10 +128,12 @@ static int load(struct kset *k, const struct record *r, struct answer *a, struct
     char path[Q_PATH];
     struct q_err why;
     if (!o) return q_fail(e, Q_EMISS, "%s: the record names no object", r->kernel);
+    if (d->cuda && record_object_cuda(o) > d->cuda / 1000) return q_fail(e, Q_EMISS, "%s: its object is of %s, and the driver is older", r->kernel, o->compiler);
     int bad = store_object(k->store, o->name, path, e);
     if (bad) return bad;
     if (!d->ops->load(d, path, r->kernel, &r->launch, &a->kernel, &why)) return Q_OK;
-    keep_note(k, why.text);
+    if (why.code == Q_EUNSUP) note_refused(k, o, path, why.text);
+    else keep_note(k, why.text);
     return q_fail(e, Q_EMISS, "%s: the object does not load", r->kernel);
 }
 
@@ -190,7 +204,7 @@ static int resolve(struct kset *k, const struct q_model *m, int any, struct q_er
 {
     struct q_err why;
     drop_answers(k);
-    k->missing = 0;
+    k->missing = k->refused = 0;
     int r = kset_problems(m, &k->o.device->card, k->o.numerics, k->o.kv_k, k->o.kv_v, chosen_layout, k, &k->problems, &why);
     if (r == Q_EMISS) note_missing(k, why.text);
     if (r) return r == Q_EMISS ? Q_OK : q_fail(e, r, "%s", why.text);
@@ -260,10 +274,12 @@ static int complete(struct kset *k, const struct q_model *m, struct q_err *e)
     struct q_err why = { 0 };
     int r = resolve(k, m, 0, e);
     if (r || !k->missing) return r;
-    int built = build_missing(k, &why);
+    int built = k->refused == k->missing ? Q_OK : build_missing(k, &why);
     if ((r = resolve(k, m, 1, e))) return r;
-    if (!k->missing && built) say(k, "default params take the place of winners that could not be built: %s", why.text);
+    if (!k->missing && k->refused) say(k, "default params take the place of %d winners that the driver refuses; the first: %s", k->refused, k->first_refused);
+    else if (!k->missing && built) say(k, "default params take the place of winners that could not be built: %s", why.text);
     if (!k->missing) return Q_OK;
+    if (k->refused) return q_fail(e, Q_EUNSUP, "the driver refuses %d of %d kernels; the first: %s", k->refused, k->problems.n, k->first_refused);
     if (built) return q_fail(e, Q_EMISS, "kernels are missing and could not be built: %s", why.text);
     return q_fail(e, Q_EMISS, "%d kernels are still missing after quarry-tune built them; the first: %s", k->missing, k->first_missing);
 }

@@ -67,7 +67,6 @@ struct record {
     double roof_pct;                     /* of what the measured roofs allow, at time[0]'s size */
     char bound[8];                       /* that roof: "bytes" or "ops" */
     char ceiling[12];                    /* what its instruction path is judged by on its card: "dp4a"; "": not measured */
-    char driver[32];                     /* it was measured under, "" on a CPU or where it is not known */
     double path_rate, read_rate;         /* that ceiling, operations a second, and the card's read bandwidth, bytes a second */
 };
 
@@ -75,6 +74,8 @@ struct record {
 int record_parse(struct record *r, const char *text, size_t n, const char *where, struct q_err *e);
 /* One line with a newline at its end, owned by the caller; NULL when memory is short. */
 char *record_print(const struct record *r);
+/* The CUDA version whose NVRTC made an object, 12 for "NVRTC 12.9"; 0 for another compiler. A driver loads no object of a later one than its own. */
+int record_object_cuda(const struct record_object *o);
 /* Bytes and operations of a call; 0 where the record does not tell. */
 void record_cost(const struct record_cost *c, double rows, double past, double *bytes, double *ops);
 

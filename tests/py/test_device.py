@@ -1,6 +1,8 @@
 """Where a model runs, and `quarry doctor`, over a driver without a card (tests/fake_cuda): one line, an exit status, no hang."""
 import json
+import os
 import pathlib
+import sys
 import tempfile
 
 import pytest
@@ -105,5 +107,47 @@ def test_doctor_as_json():
     assert any(line.startswith("cuda:0: ") for line in found["to_do"]) and isinstance(found["means"], list)
 
 
+def test_doctor_counts_what_it_leaves_out():
+    with bus(*((f"0000:{n:02x}:00.0", "0x10de", "0x1dc1") for n in range(1, 36))) as root:
+        out = doctor("--quick", "--pci", root, "--libcuda", "/nowhere/libcuda.so.1")
+        found = json.loads(doctor("--json", "--quick", "--pci", root, "--libcuda", "/nowhere/libcuda.so.1"))
+    assert out.count("bus      0000:") == 32 and "bus      and 3 more\n" in out
+    assert len(found["pci"]) == 32 and found["pci_more"] == 3 and found["cards_more"] == 0
+
+
+def test_doctor_on_a_card_that_is_too_old():
+    with bus() as root:
+        found = json.loads(doctor("--json", "--quick", "--pci", root, fake="cc=52"))
+        out = doctor("--quick", "--pci", root, fake="cc=52")
+    (card,) = found["cards"]
+    assert card["compute_capability"] == 52 and card["card"] == "" and card["nvrtc"] == card["nvrtc_problem"] == ""
+    assert found["means"] == ["cuda:0: compute capability 5.2 is too old for quarry, which needs 6.0"]
+    assert "cuda:sm_52" not in out
+
+
+@pytest.mark.parametrize("what, part", [("fifo", "expected a regular file, found a FIFO"), ("cut", "the file is cut off"), ("text", "no shared object")])
+def test_doctor_on_a_library_that_is_none(tmp_path, what, part):
+    library = tmp_path / "libcuda.so.1"
+    if what == "fifo":
+        os.mkfifo(library)
+    else:
+        library.write_bytes((FAKE / "now/libcuda.so.1").read_bytes()[:4096] if what == "cut" else b"no library")
+    with bus() as root:
+        out = doctor("--quick", "--pci", root, "--libcuda", str(library))
+    assert f"driver   no NVIDIA driver: {library}: " in out and part in out and len(out.splitlines()) == 2
+
+
 def test_doctor_refuses_what_it_does_not_know():
     refused(quarry("doctor", "x"), "an argument without an option", status=2)
+
+
+def test_objects_that_the_driver_refuses_are_one_line(tmp_path):
+    """The driver that plays one takes no real cubin: what a rig says whose driver is older than its kernels."""
+    env = {**driver("cc=75"), "VIRTUAL_ENV": sys.prefix, "XDG_CACHE_HOME": str(tmp_path)}
+    done = run("cuda", env)
+    if "no NVRTC compiles" in done.err:
+        pytest.skip(done.err.splitlines()[-1])
+    lines = [line for line in done.err.splitlines() if not line.startswith("# ")]
+    assert done.returncode == 1 and len(lines) == 1, done.err
+    for part in "the driver refuses", "CUDA_ERROR_INVALID_IMAGE (200)", "it was built by NVRTC", "the driver is of CUDA 13.0", "--nvrtc PATH":
+        assert part in lines[0]

@@ -145,8 +145,8 @@ static void bytes_arrive_whole(void **state)
 static void what_does_not_load(void **state)
 {
     static const struct { const char *text, *symbol; struct q_phase phase; const char *line; } cases[] = {
-        {"garbage", "f", {64, 0, {{1, 0, 0, 0}}}, "CUDA_ERROR_INVALID_IMAGE (200): the kernel's object is damaged, or newer than the driver; "
-                                                  "`quarry tune --effort none` builds it again; line 1: not a module"},
+        {"garbage", "f", {64, 0, {{1, 0, 0, 0}}}, "CUDA_ERROR_INVALID_IMAGE (200): the kernel's object is newer than the driver, or damaged; "
+                                                  "line 1: not a module"},
         {"FAKE\nf\n", "g", {64, 0, {{1, 0, 0, 0}}}, "cuModuleGetFunction of g: CUDA_ERROR_NOT_FOUND (500)"},
         {"FAKE\nf threads=256\n", "f", {512, 0, {{1, 0, 0, 0}}}, "f: 512 threads a block, and its 64 registers allow 256 on this card"},
         {"FAKE\nf shared=1024\n", "f", {64, 98304, {{1, 0, 0, 0}}}, "f: 99328 bytes of shared memory a block, and this card has 98304"},
