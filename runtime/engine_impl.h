@@ -1,0 +1,38 @@
+/* What engine.c (opening, closing, facts) and engine_step.c (steps and their results) share: the engine itself. */
+#ifndef Q_ENGINE_IMPL_H
+#define Q_ENGINE_IMPL_H
+
+#include "engine.h"
+#include "forward.h"
+#include "plan.h"
+#include "seq.h"
+#include "step_table.h"
+
+struct q_engine {
+    struct q_engine_opts o;          /* with defaults filled in */
+    struct q_model *model;
+    struct tokenizer *tokenizer;
+    struct q_device *device;
+    struct kset *kernels;
+    struct q_weights weights;
+    struct q_kv kv;
+    struct q_states states;
+    struct q_scratch scratch;
+    struct q_step_table table;
+    struct q_forward forward;
+    struct q_memory memory;
+    size_t planned, free_before;     /* bytes: the plan's sum; what was free when it was made */
+    char numerics_id[64];
+
+    struct q_trace *trace;           /* owned; NULL: steps are not traced */
+
+    q_ticket ticket;                 /* of the last submitted step */
+    int in_flight;
+    /* results on the host, owned: [max_out] and wider */
+    float *logits, *logprob, *top_value, *lse;
+    float *hidden;                   /* one row */
+    char *sampled;                   /* ids and logprobs as they lie on the device */
+    int *id, *top_id;
+};
+
+#endif
