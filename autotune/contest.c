@@ -1,9 +1,7 @@
 #include "contest.h"
-#include "race.h"
 #include "runtime/ceilings.h"
 #include "runtime/shape.h"
 #include "sizes.h"
-#include "space.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -330,5 +328,20 @@ int contest_run(const struct contest_env *env, const struct q_problem *p, const 
     space_close(&t.space);
     free(t.c);
     free(t.r);
+    return rc;
+}
+
+int contest_pick(const struct contest_env *env, const struct q_problem *p, const struct space *space, const char (*seeds)[256], int n_seeds, int most,
+                 char (*params)[256], int *n, struct q_err *e)
+{
+    struct contest t = { .env = env, .p = p, .space = *space };
+    *n = 0;
+    t.c = calloc(RACE_MOST, sizeof *t.c);
+    int rc = t.c ? pick(&t, seeds, n_seeds, most, e) : q_fail(e, Q_EMEM, "no memory for candidates");
+    for (int i = 0; i < t.n; i++) {
+        if (!rc) strcpy(params[(*n)++], t.c[i].k.params);
+        gen_kernel_free(&t.c[i].k);
+    }
+    free(t.c);
     return rc;
 }

@@ -6,7 +6,9 @@
 
 #include "build.h"
 #include "measure.h"
+#include "race.h"
 #include "runtime/roof.h"
+#include "space.h"
 #include "target.h"
 
 /* How much is tried. */
@@ -42,5 +44,9 @@ struct outcome {
  * be tuned (its default fails, say), the line says why; other errors end the tune: Q_EIO also where the compiler fails for the first default. */
 int contest_run(const struct contest_env *env, const struct q_problem *p, const char (*seeds)[256], int n_seeds, int most, int steps,
                 struct outcome *out, struct q_err *e);
+
+/* The params that contest_run would begin with, neighbours excepted, in its order; nothing is built. space: the problem's, opened. params: [RACE_MOST]. */
+int contest_pick(const struct contest_env *env, const struct q_problem *p, const struct space *space, const char (*seeds)[256], int n_seeds, int most,
+                 char (*params)[256], int *n, struct q_err *e);
 
 #endif

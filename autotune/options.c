@@ -13,6 +13,7 @@
 void options_usage(FILE *f)
 {
     fputs("usage: quarry tune [tune] (-m FILE | --preset NAME) [options]   make the kernel set of a model on this card\n"
+          "       quarry tune plan [OP] (-m FILE | --preset NAME)          what would be tried and what is pruned, and why; nothing is measured\n"
           "       quarry tune list [--card KEY] [--json]                   what the store holds for this card\n\n"
           "  --effort E           normal (default): measure about 24 candidates an op; quick: about 6;\n"
           "                       none: default params, nothing is measured\n"
@@ -29,7 +30,7 @@ void options_usage(FILE *f)
           "  --nvrtc PATH         NVRTC's library or a folder with it (default: the newest that serves card and driver)\n"
           "  -j N                 compilers at a time (default: one a CPU)\n"
           "  --generator DIR      templates of this source tree instead of the built-in ones\n"
-          "  --json               list: one record a line, as stored\n"
+          "  --json               list: one record a line, as stored; plan: one object\n"
           "  --table              list: what was measured, with microseconds and percent of the roof\n"
           "  --measured           list: winners that were measured, as tuned/ holds them for a card\n", f);
 }

@@ -22,6 +22,13 @@ void progress_line(const struct progress *p, const char *fmt, ...)
     fflush(p->f);
 }
 
+void progress_bucket(char dst[32], int rows, int ctx)
+{
+    dst[0] = 0;
+    if (rows) snprintf(dst, 32, "rows<=%d", rows);
+    else if (ctx) snprintf(dst, 32, "ctx<=%d", ctx);
+}
+
 void progress_difference(char *dst, size_t cap, const char *params, const char *base)
 {
     struct q_shape a, b;

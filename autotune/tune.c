@@ -199,8 +199,7 @@ static int is_other(const struct q_problem *p)
     return 0;
 }
 
-/* One problem for all buckets of an op and shape. */
-static void join_buckets(struct q_problem_list *l)
+void tune_join_buckets(struct q_problem_list *l)
 {
     int n = 0;
     for (int i = 0; i < l->n; i++) {
@@ -231,7 +230,7 @@ static int sort_out(struct tuner *t, struct q_problem_list *l, int *n, struct q_
 
 static int tune_problems(struct tuner *t, struct q_problem_list *l, struct q_err *e)
 {
-    if (!t->env.effort->buckets) join_buckets(l);
+    if (!t->env.effort->buckets) tune_join_buckets(l);
     int n, rc = sort_out(t, l, &n, e);
     if (rc || !n) return rc;
     if ((rc = tune_need_measurer(t, e))) return rc;

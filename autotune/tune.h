@@ -26,6 +26,8 @@ struct tune_opts {
 
 /* NULL if unknown ("none" is not one of these). */
 const struct effort *effort_find(const char *name);
+/* One problem for all buckets of an op and shape: what an effort without buckets tunes. */
+void tune_join_buckets(struct q_problem_list *l);
 /* Measures and records the ceilings of the card alone; o->t has no model. A CPU's are measured when they are asked for. */
 int tune_roofs(const struct tune_opts *o, struct q_err *e);
 int tune_make(const struct tune_opts *o, struct q_err *e);

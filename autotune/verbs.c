@@ -4,6 +4,7 @@
 
 static const struct verb verbs[] = {
     { "tune", VERB_MODEL | VERB_CARD | VERB_MEASURES, 0, 0, "", verb_tune },
+    { "plan", VERB_MODEL | VERB_CARD, 0, 1, "an op or nothing", verb_plan },
     { "list", VERB_CARD, 0, 0, "", verb_list },
 };
 

@@ -17,6 +17,8 @@ enum verb_needs {
     VERB_CARD = 2,       /* options.card: --card, or the device that is here */
     VERB_MEASURES = 4,   /* with an effort but none: the card must be here, and the user's own cache is used */
     VERB_OUTPUT = 8,     /* takes -o FILE */
+    VERB_MODEL_TOO = 16, /* one of -m and --preset may be there */
+    VERB_HERE = 32,      /* the card is here: no --card */
 };
 
 struct verb {
@@ -33,6 +35,9 @@ const struct verb *verb_find(const char *name);
 void verb_names(char *dst, size_t cap);
 
 int verb_tune(const struct options *o, struct q_err *e);
+int verb_plan(const struct options *o, struct q_err *e);
+int verb_explain(const struct options *o, struct q_err *e);
+int verb_verify(const struct options *o, struct q_err *e);
 int verb_list(const struct options *o, struct q_err *e);
 
 /* --- verb_common.c: what verbs share --- */

@@ -197,6 +197,7 @@ static void take_evidence(const cJSON *o, struct record *r)
     const cJSON *roof = cJSON_GetObjectItemCaseSensitive(o, "roof"), *times = cJSON_GetObjectItemCaseSensitive(o, "measured");
     const cJSON *ceiling = cJSON_GetObjectItemCaseSensitive(o, "ceiling");
     r->cost.known = four(cost, "bytes", r->cost.bytes) && four(cost, "ops", r->cost.ops);
+    word(o, "driver", r->driver, sizeof r->driver);
     word(o, "effort", r->effort, sizeof r->effort);
     if (cJSON_IsArray(times)) take_times(times, r);
     word(base, "params", r->base_params, sizeof r->base_params);
@@ -345,6 +346,7 @@ static cJSON *record_json(const struct record *r)
     add_ceiling(o, r);
     add_cost(o, &r->cost);
     cJSON_AddNumberToObject(o, "ctx", r->ctx);
+    if (r->effort[0] && r->driver[0]) cJSON_AddStringToObject(o, "driver", r->driver);
     if (r->effort[0]) cJSON_AddStringToObject(o, "effort", r->effort);
     cJSON_AddNumberToObject(o, "format", RECORD_FORMAT);
     if (r->effort[0]) cJSON_AddNumberToObject(o, "gain", rounded(r->gain));

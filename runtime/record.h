@@ -67,6 +67,7 @@ struct record {
     double roof_pct;                     /* of what the measured roofs allow, at time[0]'s size */
     char bound[8];                       /* that roof: "bytes" or "ops" */
     char ceiling[12];                    /* what its instruction path is judged by on its card: "dp4a"; "": not measured */
+    char driver[32];                     /* it was measured under, "" on a CPU or where it is not known */
     double path_rate, read_rate;         /* that ceiling, operations a second, and the card's read bandwidth, bytes a second */
 };
 

@@ -56,6 +56,10 @@ int store_put(struct store *s, const struct record *r, struct q_err *e);
 int store_each(struct store *s, const char *card, int (*visit)(void *arg, const struct record *r, const char *path), void *arg,
                struct q_err *e);
 
+/* A card's key as a folder's or a file's name: letters, digits, '-' and '.' stay, the rest is '_'. What lies there holds the key itself. */
+enum { STORE_FOLDER = 200 };
+void store_folder(char dst[STORE_FOLDER], const char *card);
+
 /* --- objects.c --- */
 
 /* The path of a whole and unchanged object. Q_EMISS otherwise; when it is there but damaged store_tell will tell so. */

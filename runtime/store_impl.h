@@ -5,7 +5,7 @@
 #include "roof.h"
 #include "store.h"
 
-enum { STORE_LAYERS = 5, STORE_CACHE = STORE_LAYERS, STORE_FOLDER = 200 };
+enum { STORE_LAYERS = 5, STORE_CACHE = STORE_LAYERS };
 
 struct store_layer {
     char dir[Q_PATH];      /* holds CARD/OP/...json, or with `lines` CARD.jsonl */
@@ -40,8 +40,6 @@ void store_file_name(char file[64], const struct store_key *k);
 int store_read(struct record *r, const struct store_layer *l, const char *path, struct q_err *e);
 /* Whether the record is about the key's problem, on any card. */
 int store_answers(const struct record *r, const struct store_key *k);
-/* store_layer.c: a card's key as a folder's or a file's name: letters, digits, '-' and '.' stay, the rest is '_'. The record itself holds the key. */
-void store_folder(char dst[STORE_FOLDER], const char *card);
 /* Every readable record of an op (NULL: of all) that a layer has for a card's folder, names or lines ascending. Non-zero from fn stops. */
 int store_each_in(struct store *s, int layer, const char *folder, const char *op, int (*fn)(void *arg, const struct record *r, const char *path), void *arg);
 int store_cards_in(const struct store *s, int layer, int (*fn)(void *arg, int layer, const char *folder), void *arg);
