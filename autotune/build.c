@@ -44,6 +44,8 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+const char *build_arch(void) { return ARCH; }
+
 struct build_task build_task_of(const struct gen_kernel *k, const struct compiler *compiler)
 {
     struct build_task t = { .kernel = k };

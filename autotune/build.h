@@ -28,6 +28,8 @@ struct build_opts {
     void *progress_arg;
 };
 
+/* "x86_64": what shared objects are built for. */
+const char *build_arch(void);
 /* A task with its `object` filled but for what building tells (content, size, registers): what the object will be called. */
 struct build_task build_task_of(const struct gen_kernel *k, const struct compiler *compiler);
 /* Builds all tasks (named already). An error of one unit is its own; an error here (interrupt, full disk) ends the rest. */

@@ -14,7 +14,10 @@ void options_usage(FILE *f)
 {
     fputs("usage: quarry tune [tune] (-m FILE | --preset NAME) [options]   make the kernel set of a model on this card\n"
           "       quarry tune plan [OP] (-m FILE | --preset NAME)          what would be tried and what is pruned, and why; nothing is measured\n"
-          "       quarry tune list [--card KEY] [--json]                   what the store holds for this card\n\n"
+          "       quarry tune list [--card KEY] [--json]                   what the store holds for this card\n"
+          "       quarry tune export [-o FILE] [--binaries] [--sign KEY]   this card's winners, for other machines\n"
+          "       quarry tune import FILE                                  such a kernel set into this machine's store\n"
+          "       quarry tune trust [KEY | --remove KEY | --new FILE]      whose binaries are used; a key of your own\n\n"
           "  --effort E           normal (default): measure about 24 candidates an op; quick: about 6;\n"
           "                       none: default params, nothing is measured\n"
           "  -m FILE              the model, a GGUF file\n"
@@ -30,12 +33,15 @@ void options_usage(FILE *f)
           "  --nvrtc PATH         NVRTC's library or a folder with it (default: the newest that serves card and driver)\n"
           "  -j N                 compilers at a time (default: one a CPU)\n"
           "  --generator DIR      templates of this source tree instead of the built-in ones\n"
+          "  -o FILE              export: the kernel set (default: set.tar.zst)\n"
+          "  --binaries           export: with what the kernels were compiled to; others use it if they trust your key\n"
+          "  --sign FILE          export: signed by this secret key (of trust --new, or minisign -G -W)\n"
           "  --json               list: one record a line, as stored; plan: one object\n"
           "  --table              list: what was measured, with microseconds and percent of the roof\n"
           "  --measured           list: winners that were measured, as tuned/ holds them for a card\n", f);
 }
 
-enum { O_EFFORT = 256, O_PRESET, O_TYPE, O_NUMERICS, O_KV_K, O_KV_V, O_CARD, O_DEVICE, O_TUNES, O_CACHE, O_CC, O_NVRTC, O_GENERATOR, O_JSON, O_MEASURED, O_TABLE, O_ROOFS, O_VERSION, O_HELP };
+enum { O_EFFORT = 256, O_PRESET, O_TYPE, O_NUMERICS, O_KV_K, O_KV_V, O_CARD, O_DEVICE, O_TUNES, O_CACHE, O_CC, O_NVRTC, O_GENERATOR, O_JSON, O_MEASURED, O_TABLE, O_ROOFS, O_SIGN, O_BINARIES, O_NEW, O_REMOVE, O_VERSION, O_HELP };
 
 static const struct option longs[] = {
     { "effort", 1, NULL, O_EFFORT },     { "preset", 1, NULL, O_PRESET },   { "type", 1, NULL, O_TYPE },
@@ -45,6 +51,8 @@ static const struct option longs[] = {
     { "measured", 0, NULL, O_MEASURED },   { "table", 0, NULL, O_TABLE },     { "roofs", 0, NULL, O_ROOFS },
     { "version", 0, NULL, O_VERSION },   { "help", 0, NULL, O_HELP },       { "threads", 1, NULL, 't' },
     { "device", 1, NULL, O_DEVICE },     { "nvrtc", 1, NULL, O_NVRTC },
+    { "sign", 1, NULL, O_SIGN },         { "binaries", 0, NULL, O_BINARIES }, { "new", 1, NULL, O_NEW },
+    { "remove", 1, NULL, O_REMOVE },
     { "model", 1, NULL, 'm' },           { "jobs", 1, NULL, 'j' },          { "output", 1, NULL, 'o' },
     { 0 },
 };
@@ -73,6 +81,9 @@ static const char **slot_of(struct options *o, struct raw *r, int c)
     case O_CC: return &o->given.cc;
     case O_NVRTC: return &o->given.nvrtc.given;
     case O_DEVICE: return &o->device;
+    case O_SIGN: return &o->sign;
+    case O_NEW: return &o->new_key;
+    case O_REMOVE: return &o->remove;
     case O_GENERATOR: return &o->generator;
     default: return NULL;
     }
@@ -108,6 +119,7 @@ static int read_words(struct options *o, struct raw *r, int argc, char **argv, s
         else if (c == O_MEASURED) o->measured = 1;
         else if (c == O_TABLE) o->table = 1;
         else if (c == O_ROOFS) o->roofs = 1;
+        else if (c == O_BINARIES) o->binaries = 1;
         else if (c == O_VERSION) printf("quarry-tune %s\n", QUARRY_VERSION);
         else if (c == O_HELP || c == 'h') options_usage(stdout);
         else if (c == ':') return q_fail(e, Q_EINPUT, "%s needs a value", argv[optind - 1]);
@@ -158,20 +170,31 @@ static int card_of_device(struct options *o, int threads, struct q_err *e)
     return Q_OK;
 }
 
+/* Of those for kernel sets and keys. */
+static int check_bundles(const struct options *o, struct q_err *e)
+{
+    int keys = (o->new_key != NULL) + (o->remove != NULL), needs = o->verb->needs;
+    if (o->output && !(needs & VERB_OUTPUT)) return q_fail(e, Q_EINPUT, "%s writes no file: -o does not go with it", o->verb->name);
+    if ((o->sign || o->binaries) && !(needs & VERB_OUTPUT)) return q_fail(e, Q_EINPUT, "%s: --sign and --binaries do not go with it", o->verb->name);
+    if (keys && !(needs & VERB_KEYS)) return q_fail(e, Q_EINPUT, "%s: --new and --remove do not go with it", o->verb->name);
+    if (keys && keys + o->n_args > 1) return q_fail(e, Q_EINPUT, "%s: expected one of KEY, --remove KEY and --new FILE", o->verb->name);
+    return Q_OK;
+}
+
 static int check(struct options *o, const struct raw *raw, struct q_err *e)
 {
-    int threads = 0, numerics = q_numerics_parse(raw->numerics), r;
+    int numerics = q_numerics_parse(raw->numerics), r;
     if ((r = check_effort(o, raw, e))) return r;
     if ((r = one_of("--kv-k", o->kv_k, "f16", "f32", e)) || (r = one_of("--kv-v", o->kv_v, "f16", "f32", e))) return r;
     if (numerics < 0) return q_fail(e, Q_EINPUT, "--numerics: expected strict, pinned, free or reference, found '%s'", raw->numerics);
     o->numerics = (enum q_numerics)numerics;
-    if ((r = to_count("-t", raw->threads, &threads, e)) || (r = to_count("-j", raw->jobs, &o->jobs, e))) return r;
+    if ((r = to_count("-t", raw->threads, &o->threads, e)) || (r = to_count("-j", raw->jobs, &o->jobs, e))) return r;
     if (o->verb->needs & VERB_MODEL && !o->roofs && !o->model == !o->preset) return q_fail(e, Q_EINPUT, "expected one of -m FILE and --preset NAME");
     if (raw->card && o->device) return q_fail(e, Q_EINPUT, "--card names a card that need not be here, --device one that is: expected one of them");
-    if (o->output && !(o->verb->needs & VERB_OUTPUT)) return q_fail(e, Q_EINPUT, "%s writes no file: -o does not go with it", o->verb->name);
+    if ((r = check_bundles(o, e))) return r;
     if (!o->device) o->device = "auto";
     if (!(o->verb->needs & VERB_CARD)) return Q_OK;
-    return raw->card ? card_parse(&o->card, raw->card, e) : card_of_device(o, threads, e);
+    return raw->card ? card_parse(&o->card, raw->card, e) : card_of_device(o, o->threads, e);
 }
 
 int options_read(struct options *o, int argc, char **argv, struct q_err *e)

@@ -23,6 +23,10 @@ struct options {
     struct compiler_given given;     /* --cc, --nvrtc */
     int jobs;                        /* 0: one a CPU */
     int json, measured, table;
+    int threads;                     /* -t, 0: not given */
+    const char *sign;                /* --sign KEYFILE */
+    const char *new_key, *remove;    /* trust --new FILE, --remove KEY */
+    int binaries;                    /* --binaries */
     int roofs;                       /* --roofs, for `quarry doctor`: only the ceilings of the card are measured and recorded */
     int done;                        /* --help or --version was answered */
 };

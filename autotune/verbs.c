@@ -6,6 +6,9 @@ static const struct verb verbs[] = {
     { "tune", VERB_MODEL | VERB_CARD | VERB_MEASURES, 0, 0, "", verb_tune },
     { "plan", VERB_MODEL | VERB_CARD, 0, 1, "an op or nothing", verb_plan },
     { "list", VERB_CARD, 0, 0, "", verb_list },
+    { "export", VERB_CARD | VERB_OUTPUT, 0, 0, "", verb_export },
+    { "import", 0, 1, 1, "one FILE", verb_import },
+    { "trust", VERB_KEYS, 0, 1, "one KEY or its file", verb_trust },
 };
 
 enum { N_VERBS = sizeof verbs / sizeof *verbs };

@@ -16,9 +16,10 @@ enum verb_needs {
     VERB_MODEL = 1,      /* one of -m FILE and --preset NAME */
     VERB_CARD = 2,       /* options.card: --card, or the device that is here */
     VERB_MEASURES = 4,   /* with an effort but none: the card must be here, and the user's own cache is used */
-    VERB_OUTPUT = 8,     /* takes -o FILE */
+    VERB_OUTPUT = 8,     /* takes -o FILE, --sign and --binaries */
     VERB_MODEL_TOO = 16, /* one of -m and --preset may be there */
     VERB_HERE = 32,      /* the card is here: no --card */
+    VERB_KEYS = 64,      /* takes --new FILE or --remove KEY instead of its words */
 };
 
 struct verb {
@@ -39,6 +40,9 @@ int verb_plan(const struct options *o, struct q_err *e);
 int verb_explain(const struct options *o, struct q_err *e);
 int verb_verify(const struct options *o, struct q_err *e);
 int verb_list(const struct options *o, struct q_err *e);
+int verb_export(const struct options *o, struct q_err *e);
+int verb_import(const struct options *o, struct q_err *e);
+int verb_trust(const struct options *o, struct q_err *e);
 
 /* --- verb_common.c: what verbs share --- */
 

@@ -47,6 +47,8 @@ struct store_key {
     int rows, ctx;
     const char *profile, *card, *generator;
 };
+/* The file's name in CARD/OP/: the same for every card. */
+void store_file_name(char file[64], const struct store_key *k);
 /* The first record for the key in layer *layer or a later one; *layer is left behind the one it came from, so that a caller can go on
  * to the next. Begin with 0. Q_EMISS: none. */
 int store_find(struct store *s, const struct store_key *k, int *layer, struct record *r, struct q_err *e);

@@ -35,8 +35,6 @@ struct store {
     char *damaged;         /* owned: all paths so far, each with '\n' behind it; NULL: none */
 };
 
-/* The file's name in CARD/OP/: the same for every card. */
-void store_file_name(char file[64], const struct store_key *k);
 int store_read(struct record *r, const struct store_layer *l, const char *path, struct q_err *e);
 /* Whether the record is about the key's problem, on any card. */
 int store_answers(const struct record *r, const struct store_key *k);

@@ -1,0 +1,103 @@
+#include "collect.h"
+#include "judge.h"
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void member_name(char path[BUNDLE_PATH], const struct record *r)
+{
+    struct store_key k = { r->op, r->shape, r->rows, r->ctx, r->profile, r->card, r->generator };
+    char file[64];
+    store_file_name(file, &k);
+    snprintf(path, BUNDLE_PATH, "records/%s/%s", r->op, file);
+}
+
+static int add_source(struct collect *c, const struct gen_kernel *k, struct q_err *e)
+{
+    char path[BUNDLE_PATH];
+    if (!k->source || !*k->source) return Q_OK;
+    snprintf(path, sizeof path, "src/%.160s.%s", k->name, strcmp(k->kind, "cubin") ? "c" : "cu");
+    return bundle_find(c->b, path) ? Q_OK : bundle_add(c->b, path, k->source, strlen(k->source), e);
+}
+
+static int add_object(struct collect *c, const struct record_object *o, struct q_err *e)
+{
+    char path[Q_PATH], member[BUNDLE_PATH], *data;
+    size_t n;
+    if (store_object(c->s, o->name, path, NULL)) return Q_EMISS;
+    int rc = file_read(path, BUNDLE_OBJECT, &data, &n, e);
+    if (rc) return rc;
+    snprintf(member, sizeof member, "objects/%s.%s", o->name, o->kind);
+    rc = bundle_add(c->b, member, data, n, e);
+    free(data);
+    return rc;
+}
+
+static int add_objects(struct collect *c, const struct record *r, const struct gen_kernel *k, struct q_err *e)
+{
+    const struct record_object *o = judge_object(r, k);
+    if (!c->binaries || !k->unit || !*k->unit) return Q_OK;
+    int rc = o ? add_object(c, o, e) : Q_EMISS;
+    c->bare += rc == Q_EMISS;
+    return rc == Q_EMISS ? Q_OK : rc;
+}
+
+static int add_record(struct collect *c, const char *path, const struct record *r, const struct gen_kernel *k, struct q_err *e)
+{
+    char *text = record_print(r);
+    int rc = text ? bundle_add(c->b, path, text, strlen(text), e) : q_fail(e, Q_EMEM, "no memory for a record");
+    free(text);
+    if (!rc) rc = add_source(c, k, e);
+    if (!rc) rc = add_objects(c, r, k, e);
+    c->n += !rc;
+    return rc;
+}
+
+int collect_record(struct collect *c, const struct record *r, struct q_err *e)
+{
+    struct record *own = malloc(sizeof *own);
+    struct gen_kernel k;
+    struct q_err why;
+    char path[BUNDLE_PATH];
+    if (!own) return q_fail(e, Q_EMEM, "no memory for a record");
+    member_name(path, r);
+    int rc = bundle_find(c->b, path) ? Q_EMISS : judge_record(c->g, c->card, r, own, &k, &why);
+    if (!rc) {
+        rc = add_record(c, path, r, &k, e);
+        gen_kernel_free(&k);
+    } else if (rc != Q_EMISS && !c->stale++) {
+        snprintf(c->first_stale, sizeof c->first_stale, "%.199s", why.text);
+    }
+    free(own);
+    return rc == Q_EMISS || rc == Q_EUNSUP || rc == Q_EINPUT ? Q_OK : rc;
+}
+
+/* --- writing ----------------------------------------------------------------------------------------------------------- */
+
+/* The public half is the secret's second. */
+static void public_of(char line[MINISIGN_LINE], const struct minisign_secret *s)
+{
+    struct minisign_public p;
+    memcpy(p.id, s->id, sizeof p.id);
+    memcpy(p.key, s->key + 32, sizeof p.key);
+    minisign_public_print(line, &p);
+}
+
+int collect_write(const struct collect *c, const char *sign, const char *path, char signer[MINISIGN_LINE], struct q_err *e)
+{
+    struct minisign_secret secret;
+    char *data;
+    size_t n;
+    signer[0] = 0;
+    int rc = sign ? minisign_secret_read(&secret, sign, e) : Q_OK;
+    if (rc) return rc;
+    if (sign) public_of(signer, &secret);
+    rc = bundle_pack(c->b, sign ? &secret : NULL, &data, &n, e);
+    sodium_memzero(&secret, sizeof secret);
+    if (rc) return rc;
+    if (n > BUNDLE_FILE) rc = q_fail(e, Q_ELIMIT, "%s: a kernel set of %zu MiB: expected at most %d", path, n >> 20, BUNDLE_FILE >> 20);
+    if (!rc) rc = file_write(path, data, n, e);
+    free(data);
+    return rc;
+}

@@ -1,0 +1,163 @@
+/* quarry tune import: a kernel set from elsewhere into this machine's store. */
+#include "import.h"
+#include "runtime/device.h"
+#include "trusted.h"
+#include "verbs.h"
+#include <string.h>
+#include <unistd.h>
+
+enum { SIGNER = 200 };
+
+/* Whom the set is from: *trusted 1 when its key is believed here; `from` says it in a line's end. A signature of a believed key that is wrong
+ * is an error. */
+static int find_signer(const struct bundle *b, const char *path, int *trusted, char from[SIGNER], struct q_err *e)
+{
+    struct trusted_list l;
+    char id[MINISIGN_ID];
+    int rc = trusted_read(&l, e);
+    *trusted = 0;
+    snprintf(from, SIGNER, "not signed");
+    if (rc || !b->has_signature) return rc;
+    const struct trusted *t = trusted_find(&l, b->signature.id);
+    minisign_id(id, b->signature.id);
+    *trusted = t != NULL;
+    if (!t) snprintf(from, SIGNER, "signed by key %s, which is not trusted here", id);
+    else snprintf(from, SIGNER, "signed by the trusted key %s%s%.128s", id, *t->comment ? " " : "", t->comment);
+    if (t && !minisign_verify(&b->signature, &t->key, b->manifest, b->manifest_n))
+        return q_fail(e, Q_EINPUT, "%s: forged or damaged: its signature is not by the trusted key %s that it names", path, id);
+    return Q_OK;
+}
+
+/* This machine, as the set's kind of card sees it. A set for a CPU counts as many threads as this one may use, unless -t says so. */
+static int find_here(const struct options *o, const char *key, struct q_card *here, struct q_err *e)
+{
+    struct q_card card;
+    struct q_device *d;
+    int rc = card_parse(&card, key, e);
+    if (rc) return rc;
+    if (card.kind == Q_CARD_CUDA && !device_open(&d, strcmp(o->device, "auto") ? o->device : "cuda", o->threads, NULL)) {
+        *here = d->card;
+        d->ops->close(d);
+        return Q_OK;
+    }
+    int threads = card.kind == Q_CARD_CPU && card.threads <= card_allowed_cpus() ? card.threads : 0;
+    return card_detect_cpu(here, o->threads ? o->threads : threads, e);
+}
+
+static int is_cuda(const char *key) { return !strncmp(key, "cuda:", 5); }
+
+/* --- the import -------------------------------------------------------------------------------------------------------- */
+
+struct importing {
+    const struct options *o;
+    const struct bundle *b;
+    int trusted;
+    char from[SIGNER];
+    struct q_card here;
+    struct compiler compiler;
+    char no_compiler[1024];
+    struct measure *m;             /* owned; NULL for a set of another kind of card */
+    struct measurer table;
+};
+
+static void report(const struct import_result *r, const char *set, const char *here)
+{
+    int same = !strcmp(set, here);
+    printf("%d records of %s:", r->records, set);
+    if (r->written)
+        printf(" %d for this card (%d kernels compiled, %d taken as they came, %d tested)", r->written, r->compiled, r->taken, r->tested);
+    if (r->data) printf("%s %d kept as data: where this card is near, they are borrowed", r->written ? "," : "", r->data);
+    if (!r->written && !r->data) printf(" none is new here");
+    if (r->kept) printf(", %d are here already", r->kept);
+    if (r->stale) printf(", %d left out: of other templates", r->stale);
+    if (r->failed) printf(", %d left out: they fail here", r->failed);
+    printf("%s%s\n", same ? "" : "; this card is ", same ? "" : here);
+}
+
+/* Why nothing can be compiled, and what would help. */
+static void advise(struct importing *im, const struct q_err *why)
+{
+    char id[MINISIGN_ID], help[400];
+    int binaries = 0;
+    size_t most;
+    for (int i = 0; i < im->b->n; i++) binaries |= bundle_kind_of(im->b->m[i].path, &most) == BUNDLE_BINARY;
+    minisign_id(id, im->b->signature.id);
+    if (binaries && im->b->has_signature)
+        snprintf(help, sizeof help, "if you know whose key %s is, its binaries serve: quarry tune trust KEY", id);
+    else
+        snprintf(help, sizeof help, "binaries of a signed set would serve, after quarry tune trust KEY; this one is %s%s", im->from,
+                 binaries ? "" : " and has none");
+    snprintf(im->no_compiler, sizeof im->no_compiler, "%.200s: nothing here compiles its kernels (%.400s); %s", im->o->args[0], why->text, help);
+}
+
+/* What is here for a set of this card's kind. */
+static int find_means(struct importing *im, int signal_fd, struct q_err *e)
+{
+    const struct options *o = im->o;
+    struct q_err why = { 0 };
+    char where[32], program[Q_PATH];
+    int cuda = im->here.kind == Q_CARD_CUDA;
+    if (cuda != is_cuda(im->b->card)) return Q_OK;
+    if (compiler_find(&im->compiler, &im->here, &o->given, &why)) {
+        im->compiler.program[0] = 0;
+        advise(im, &why);
+    }
+    if (cuda) snprintf(where, sizeof where, "%.31s", strcmp(o->device, "auto") ? o->device : "cuda");
+    else snprintf(where, sizeof where, "%d", im->here.threads);
+    int rc = self_path(program, e);
+    if (!rc) rc = measure_open(&im->m, program, where, signal_fd, e);
+    if (!rc) im->table = measure_table(im->m);
+    return rc;
+}
+
+static int run(struct importing *im, struct store *s, struct gen *g, struct q_err *e)
+{
+    struct build_opts build = { .store = s, .compiler = &im->compiler, .jobs = verb_jobs(im->o), .deadline_s = 60, .signal_fd = verb_catch_signals() };
+    struct import_opts io = { .g = g, .build = &build, .here = &im->here, .trusted = im->trusted, .no_compiler = im->no_compiler,
+                              .driver = nvrtc_driver(), .say = verb_say };
+    struct import_result result = { 0 };
+    int rc = find_means(im, build.signal_fd, e);
+    if (!rc) {
+        io.m = im->m ? &im->table : NULL;
+        rc = import_bundle(im->b, &io, &result, e);
+    }
+    if (!rc) report(&result, im->b->card, im->here.key);
+    measure_close(im->m);
+    int stopped = rc && verb_interrupted(build.signal_fd);
+    if (build.signal_fd >= 0) close(build.signal_fd);
+    if (stopped) return q_fail(e, Q_EIO, "interrupted: what was tested is kept; import again for the rest"), VERB_INTERRUPTED;
+    if (!rc && result.failed && !result.written && !result.data)
+        return q_fail(e, Q_EINTERNAL, "%s: none of its kernels is right here", im->o->args[0]);
+    return rc;
+}
+
+static int import(struct importing *im, struct q_err *e)
+{
+    const struct options *o = im->o;
+    struct store *s;
+    struct gen *g;
+    int rc = find_signer(im->b, o->args[0], &im->trusted, im->from, e);
+    if (!rc) rc = find_here(o, im->b->card, &im->here, e);
+    if (rc || (rc = verb_store(o, &s, e))) return rc;
+    const char *means = im->trusted ? "" : ": data only, kernels are compiled here";
+    fprintf(stderr, "quarry-tune: %s: by %s, for %s, %s%s\n", o->args[0], im->b->creator, im->b->card, im->from, means);
+    rc = store_can_put(s, e);
+    if (!rc) rc = store_can_write(s, e);
+    if (!rc && !(rc = gen_open(&g, o->generator, e))) {
+        rc = run(im, s, g, e);
+        gen_close(g);
+    }
+    store_close(s);
+    return rc;
+}
+
+int verb_import(const struct options *o, struct q_err *e)
+{
+    struct bundle b;
+    int rc = bundle_read(&b, o->args[0], e);
+    if (rc) return rc;
+    struct importing im = { .o = o, .b = &b };
+    rc = import(&im, e);
+    bundle_free(&b);
+    return rc;
+}

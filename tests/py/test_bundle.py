@@ -1,0 +1,180 @@
+"""Kernel sets that travel: quarry tune export, import and trust, between homes that know nothing of each other.
+
+Needs the built programs (QUARRY_BUILD), a C compiler, tests/models/tiny.gguf, and minisign for one test."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+BUILD = pathlib.Path(os.environ.get("QUARRY_BUILD", "build"))
+SOURCE = pathlib.Path(os.environ.get("QUARRY_SOURCE", "."))
+TUNE = BUILD / "quarry-tune"
+QUARRY = BUILD / "quarry"
+TINY = SOURCE / "tests/models/tiny.gguf"
+NOWHERE = "/nonexistent"  # a PATH without a compiler
+
+
+def program(name, home, *args, path=None, cwd=None):
+    variables = {"HOME": str(home), "PATH": path or os.environ["PATH"]}
+    done = subprocess.run([name, *map(str, args)], env=variables, cwd=cwd, capture_output=True, text=True, timeout=600)
+    assert done.returncode in (0, 1, 2), done
+    return done
+
+
+def tune(home, *args, **more):
+    return program(TUNE, home, *args, **more)
+
+
+def good(done):
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def refused(done, *parts, status=1):
+    """The last line on stderr says why; nothing is on stdout."""
+    assert done.returncode == status and done.stdout == "", done
+    line = done.stderr.splitlines()[-1]
+    assert all(part in line for part in parts), line
+
+
+def records(home):
+    folder = home / ".local/share/quarry/tunes"
+    return {str(p.relative_to(folder)): json.loads(p.read_text()) for p in sorted(folder.rglob("*.json"))}
+
+
+def answer(home, **more):
+    done = program(QUARRY, home, "run", "-m", TINY, "-p", "Hello", "-n", "8", "-t", "2", **more)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, re.search(r"kernels: (\d+) tuned, (\d+) borrowed, (\d+) default", done.stderr).groups()
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory):
+    """A home whose default params count as winners that were measured quickly: measuring itself is not what is tested here."""
+    home = tmp_path_factory.mktemp("origin")
+    good(tune(home, "--effort", "none", "-m", TINY, "-t", 2))
+    made = home / ".cache/quarry/defaults"
+    for path in made.rglob("*.json"):
+        record = json.loads(path.read_text())
+        record.update(origin="tuned", effort="quick", measured=[dict(rows=1, past=0, n=5, median_us=10, mad_us=1)], gain=0,
+                      baseline=dict(params=record["params"], us=10), roof=dict(bound="bytes", pct=50))
+        to = home / ".local/share/quarry/tunes" / path.relative_to(made)
+        to.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        to.write_text(json.dumps(record, sort_keys=True, separators=(",", ":")) + "\n")
+        to.chmod(0o600)
+    shutil.rmtree(made)
+    made = good(tune(home, "trust", "--new", home / "own.key"))
+    key = made.stdout.split()[0]
+    good(tune(home, "export", "-t", 2, "-o", home / "plain.tar.zst"))
+    good(tune(home, "export", "-t", 2, "-o", home / "signed.tar.zst", "--binaries", "--sign", home / "own.key"))
+    return home, key
+
+
+def test_nothing_to_export(tmp_path):
+    refused(tune(tmp_path, "export", cwd=tmp_path), "nothing to export")
+    assert list(tmp_path.glob("*.zst")) == []
+
+
+def test_a_set_is_the_same_bytes_every_time_and_readable_without_quarry(origin, tmp_path):
+    home, key = origin
+    good(tune(home, "export", "-t", 2, cwd=tmp_path))
+    assert (tmp_path / "set.tar.zst").read_bytes() == (home / "plain.tar.zst").read_bytes()
+    if not shutil.which("zstd"):
+        pytest.skip("needs the program zstd")
+    listed = subprocess.run(["tar", "--zstd", "--utc", "-tvf", home / "signed.tar.zst"], capture_output=True, text=True, check=True).stdout.splitlines()
+    names = [line.split()[-1] for line in listed]
+    assert names[:2] == ["MANIFEST.json", "MANIFEST.json.minisig"] and names[2:] == sorted(names[2:])
+    assert all(re.match(r"-rw-r--r-- 0/0 +\d+ 1970-01-01 00:00 ", line) for line in listed)
+    assert {n.split("/")[0] for n in names[2:]} == {"objects", "records", "src"}
+    assert b"/home" not in (home / "plain.tar.zst").read_bytes()
+
+
+def test_minisign_checks_the_signature(origin, tmp_path):
+    home, key = origin
+    if not shutil.which("minisign") or not shutil.which("zstd"):
+        pytest.skip("needs the programs minisign and zstd")
+    subprocess.run(["tar", "--zstd", "-xf", home / "signed.tar.zst", "-C", tmp_path], check=True)
+    done = subprocess.run(["minisign", "-Vm", tmp_path / "MANIFEST.json", "-P", key], capture_output=True, text=True)
+    assert done.returncode == 0 and "verified" in done.stdout, done
+
+
+def test_unsigned_set_is_compiled_and_tested_here(origin, tmp_path):
+    home, _ = origin
+    done = good(tune(tmp_path, "import", home / "plain.tar.zst"))
+    assert "not signed: data only" in done.stderr
+    compiled, taken, tested = map(int, re.search(r"\((\d+) kernels compiled, (\d+) taken as they came, (\d+) tested\)", done.stdout).groups())
+    assert compiled == tested > 20 and taken == 0
+    assert records(tmp_path) == records(home)      # the same compiler made the same objects
+    again = good(tune(tmp_path, "import", home / "plain.tar.zst"))
+    assert f"{len(records(home))} are here already" in again.stdout
+    assert "all cached" in tune(tmp_path, "--effort", "none", "-m", TINY, "-t", 2, path=NOWHERE).stderr
+    assert answer(tmp_path) == answer(home)
+    nothing = good(tune(tmp_path, "--effort", "quick", "-m", TINY, "-t", 2))
+    assert "nothing to do" in nothing.stdout       # no candidate is measured again
+
+
+def test_without_a_compiler_only_a_trusted_set_comes_in(origin, tmp_path):
+    home, key = origin
+    refused(tune(tmp_path, "import", home / "plain.tar.zst", path=NOWHERE), "nothing here compiles", "not signed and has none", "quarry tune trust KEY")
+    refused(tune(tmp_path, "import", home / "signed.tar.zst", path=NOWHERE), "nothing here compiles", "quarry tune trust KEY")
+    assert records(tmp_path) == {}
+    good(tune(tmp_path, "trust", key))
+    done = good(tune(tmp_path, "import", home / "signed.tar.zst", path=NOWHERE))
+    assert re.search(r"\(0 kernels compiled, (\d+) taken as they came, \1 tested\)", done.stdout)
+    assert records(tmp_path) == records(home)
+    assert answer(tmp_path, path=NOWHERE) == answer(home)
+
+
+def test_another_card_gets_data_or_with_trust_and_no_compiler_kernels(origin, tmp_path):
+    """Another number of threads is another card."""
+    home, key = origin
+    data, rig = tmp_path / "data", tmp_path / "rig"
+    done = good(tune(data, "import", home / "signed.tar.zst", "-t", 1))
+    assert "kept as data" in done.stdout and "for this card" not in done.stdout
+    assert all(r["objects"] == [] for r in records(data).values()) and len(records(data)) == len(records(home))
+    assert not list((data / ".cache/quarry/objects").glob("??/*.so"))
+    good(tune(rig, "trust", key))
+    done = good(tune(rig, "import", home / "signed.tar.zst", "-t", 1, path=NOWHERE))
+    assert re.search(r" (\d+) for this card \(0 kernels compiled", done.stdout)
+    assert "all cached" in tune(rig, "--effort", "none", "-m", TINY, "-t", 1, path=NOWHERE).stderr
+    listed = [line.split()[0] for line in tune(rig, "list", "-t", 1).stdout.splitlines()]
+    assert set(listed) == {"borrowed"}
+
+
+def test_damaged_sets_leave_nothing(origin, tmp_path):
+    home, key = origin
+    good(tune(tmp_path, "trust", key))
+    whole = (home / "signed.tar.zst").read_bytes()
+    for name, data in {"cut": whole[:len(whole) // 2], "empty": b"", "text": b"no set at all\n", "flipped": whole[:3000] + bytes([whole[3000] ^ 1]) + whole[3001:]}.items():
+        path = tmp_path / f"{name}.tar.zst"
+        path.write_bytes(data)
+        refused(tune(tmp_path, "import", path), f"{name}.tar.zst: ")
+    refused(tune(tmp_path, "import", tmp_path / "none.tar.zst"), "none.tar.zst")
+    refused(tune(tmp_path, "import"), "one FILE", status=2)
+    assert records(tmp_path) == {} and not (tmp_path / ".cache").exists()
+
+
+def test_trust_knows_its_keys(tmp_path):
+    made = good(tune(tmp_path, "trust", "--new", tmp_path / "a.key"))
+    key, key_id = made.stdout.split()
+    assert (tmp_path / "a.key").stat().st_mode & 0o777 == 0o600
+    refused(tune(tmp_path, "trust", "--new", tmp_path / "a.key"), "a.key")
+    assert "no key is trusted" in good(tune(tmp_path, "trust")).stderr
+    (tmp_path / "a.pub").write_text(f"untrusted comment: of a friend\n{key}\n")
+    good(tune(tmp_path, "trust", tmp_path / "a.pub"))
+    assert "already" in good(tune(tmp_path, "trust", key)).stdout
+    assert tune(tmp_path, "trust").stdout == f"{key} {key_id} of a friend\n"
+    listed = tmp_path / ".local/share/quarry/trusted"
+    assert listed.stat().st_mode & 0o777 == 0o600
+    listed.chmod(0o666)
+    refused(tune(tmp_path, "trust"), "others may write it")
+    listed.chmod(0o600)
+    refused(tune(tmp_path, "trust", key[:-1]), "neither a public key")
+    refused(tune(tmp_path, "trust", "--remove", "0" * 16), "no trusted key")
+    good(tune(tmp_path, "trust", "--remove", key_id))
+    assert tune(tmp_path, "trust").stdout == ""
+    refused(tune(tmp_path, "trust", key, "--remove", key_id), "expected one of", status=2)
