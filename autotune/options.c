@@ -1,4 +1,5 @@
 #include "options.h"
+#include "gen/cards.h"
 #include "runtime/device.h"
 #include "tune.h"
 #include "verbs.h"
@@ -21,11 +22,12 @@ void options_usage(FILE *f)
           "  --effort E           normal (default): measure about 24 candidates an op; quick: about 6;\n"
           "                       none: default params, nothing is measured\n"
           "  -m FILE              the model, a GGUF file\n"
-          "  --preset NAME        a shape by name (qwen3.5-0.8b), with weights of --type T (q8_0)\n"
+          "  --preset NAME        a shape by name (qwen3.5-0.8b) or of a file (./mine.lua), with weights of --type T (q8_0)\n"
           "  --numerics N         strict, pinned (default), free or reference\n"
           "  --kv-k F, --kv-v F   format of K and V: f16 (default) or f32\n"
           "  --device D           auto (default: the card if there is one), cpu, cuda or cuda:N\n"
-          "  --card KEY           build for this card instead of the one here, e.g. cpu:avx2 or cuda:sm_70\n"
+          "  --card CARD          build for this card instead of the one here: a name (t4; quarry-gen --cards lists them), a file\n"
+          "                       (./mine.lua), or a key, e.g. cpu:avx2 or cuda:sm_70\n"
           "  -t N                 threads that the model will run with (default: all CPUs)\n"
           "  --tunes DIR          records of winners here, before the user's own\n"
           "  --cache DIR          default records and objects here (default: $XDG_CACHE_HOME/quarry)\n"
@@ -181,6 +183,13 @@ static int check_bundles(const struct options *o, struct q_err *e)
     return Q_OK;
 }
 
+static int card_of_option(struct options *o, const char *given, struct q_err *e)
+{
+    char key[CARD_KEY];
+    int rc = gen_card_key(o->generator, given, key, e);
+    return rc ? rc : card_parse(&o->card, key, e);
+}
+
 static int check(struct options *o, const struct raw *raw, struct q_err *e)
 {
     int numerics = q_numerics_parse(raw->numerics), r;
@@ -194,7 +203,7 @@ static int check(struct options *o, const struct raw *raw, struct q_err *e)
     if ((r = check_bundles(o, e))) return r;
     if (!o->device) o->device = "auto";
     if (!(o->verb->needs & VERB_CARD)) return Q_OK;
-    return raw->card ? card_parse(&o->card, raw->card, e) : card_of_device(o, o->threads, e);
+    return raw->card ? card_of_option(o, raw->card, e) : card_of_device(o, o->threads, e);
 }
 
 int options_read(struct options *o, int argc, char **argv, struct q_err *e)

@@ -1,4 +1,5 @@
 /* quarry-gen: prints what the generator makes. See usage() for the forms. Results on stdout, errors on stderr. */
+#include "cards.h"
 #include "gen.h"
 #include "runtime/card.h"
 #include <stdio.h>
@@ -7,16 +8,18 @@
 
 struct options {
     const char *op, *shape, *params, *card, *numerics, *dir;
-    int list, space, hash, unit, table, refs;
+    int list, cards, space, hash, unit, table, refs;
 };
 
 static int usage(FILE *f)
 {
-    fputs("usage: quarry-gen OP --shape NAME=VALUE,... [--params NAME=VALUE,...] [--card KEY|NAME] [--numerics CLASS]\n"
-          "           prints one kernel; what --params leaves out takes the card's default; --card: this machine\n"
+    fputs("usage: quarry-gen OP --shape NAME=VALUE,... [--params NAME=VALUE,...] [--card CARD] [--numerics CLASS]\n"
+          "           prints one kernel; what --params leaves out takes the card's default\n"
+          "           --card: a key (cuda:sm_75, cpu:avx2,t=4), a name (t4) or a file like those of gen/cards (./mine.lua); without: this machine\n"
           "           --unit: with the headers' text in place, as it is compiled\n"
           "           --space: every candidate instead, legal or with the reason that drops it\n"
           "       quarry-gen --list         the ops\n"
+          "       quarry-gen --cards [CARD]   the cards that have a name; or what is known of one\n"
           "       quarry-gen --hash OP      the generator hash of an op's records\n"
           "       quarry-gen --ops-table    all hashes as C, for the runtime\n"
           "       quarry-gen --refs-table --dir DIR   which ref.c of the tree checks which op, as C, for tests and tuner\n"
@@ -41,6 +44,7 @@ static const char **valued_option(struct options *o, const char *name)
 static int *flag_option(struct options *o, const char *name)
 {
     if (!strcmp(name, "--list")) return &o->list;
+    if (!strcmp(name, "--cards")) return &o->cards;
     if (!strcmp(name, "--space")) return &o->space;
     if (!strcmp(name, "--hash")) return &o->hash;
     if (!strcmp(name, "--unit")) return &o->unit;
@@ -140,9 +144,20 @@ static int print_hash(struct gen *g, const char *op, struct q_err *e)
     return rc;
 }
 
-static int run(struct gen *g, struct options *o, struct q_err *e)
+/* o->card as a key; this machine's if none is named. */
+static int find_card(struct options *o, char key[CARD_KEY], struct q_err *e)
 {
     struct q_card here;
+    int rc = o->card ? gen_card_key(o->dir, o->card, key, e) : card_detect_cpu(&here, 0, e);
+    if (!rc && !o->card) strcpy(key, here.key);
+    o->card = key;
+    return rc;
+}
+
+static int run(struct gen *g, struct options *o, struct q_err *e)
+{
+    char key[CARD_KEY];
+    if (o->cards) return o->op ? gen_card_show(stdout, o->dir, o->op, e) : gen_cards_list(stdout, o->dir, e);
     if (o->table) return print_table(g, e);
     if (o->refs) return print_refs(g, o->dir, e);
     if (o->list) {
@@ -156,11 +171,7 @@ static int run(struct gen *g, struct options *o, struct q_err *e)
     if (rc) return rc;
     if (!o->space && !ref[0]) return q_fail(e, Q_EUNSUP, "%s: a choice of weight layout, it has no kernel", o->op);
     if (!o->shape) o->shape = "";         /* the answer says what is expected */
-    if (!o->card) {
-        rc = card_detect_cpu(&here, 0, e);
-        if (rc) return rc;
-        o->card = here.key;
-    }
+    if ((rc = find_card(o, key, e))) return rc;
     return o->space ? print_space(g, o, e) : print_kernel(g, o, e);
 }
 

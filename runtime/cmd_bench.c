@@ -30,7 +30,7 @@ struct sample {
 static void help(void)
 {
     printf("usage: quarry bench (-m FILE | --preset NAME) [options]\n\n"
-           "  --preset NAME       synthetic weights of this shape (qwen3.5-0.8b ...)\n"
+           "  --preset NAME       synthetic weights of this shape (qwen3.5-0.8b ..., or a file ./mine.lua)\n"
            "  --type T            their format: q8_0 (default), f16, bf16, f32\n"
            "  -p N                prefill tokens (512; 0: none)\n"
            "  -n N                decode tokens (32; 0: none)\n"

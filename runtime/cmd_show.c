@@ -11,7 +11,7 @@ static const char help[] =
     "usage: quarry show FILE | --preset NAME [--format q8_0] [--json] [--check]\n"
     "\n"
     "  FILE            a GGUF file; any file of a split set\n"
-    "  --preset NAME   a shape by name instead of a file (qwen3.5-9b); --format says in which weight type\n"
+    "  --preset NAME   a shape by name (qwen3.5-9b) or of a file ./mine.lua instead of a model; --format says in which weight type\n"
     "  --check         read every block of the weights for infinite or NaN values, and open the tokenizer\n"
     "  --json          one JSON object on one line\n";
 

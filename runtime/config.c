@@ -3,7 +3,6 @@
  *   which layers are full attention is told by recurrent_layers, or full_attention_interval, or zeros among the KV heads.
  */
 #include "config_read.h"
-#include "presets.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -233,20 +232,6 @@ int config_read(struct q_config *c, const struct gguf *g, struct q_notes *notes,
 }
 
 int config_from_gguf(struct q_config *c, const struct gguf *g, struct q_err *e) { return config_read(c, g, NULL, e); }
-
-int config_from_preset(struct q_config *c, const char *name, struct q_err *e)
-{
-    char known[512] = "";
-    for (int i = 0; i < q_n_presets; i++) {
-        if (!strcmp(q_presets[i].name, name)) {
-            *c = q_presets[i];
-            return config_check(c, name, e);
-        }
-        size_t n = strlen(known);
-        snprintf(known + n, sizeof known - n, "%s%s", n ? ", " : "", q_presets[i].name);
-    }
-    return q_fail(e, Q_EMISS, "no preset is called '%s'; there are: %s", name, known);
-}
 
 /* --- invariants --- */
 

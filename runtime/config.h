@@ -50,7 +50,7 @@ static inline int q_count_layers(const struct q_config *c, enum q_layer_kind k)
 struct gguf;
 /* Reads and checks the keys of `g`. Errors name the file and the key, what was expected and what was found. */
 int config_from_gguf(struct q_config *c, const struct gguf *g, struct q_err *e);
-/* A shape by name ("qwen3.5-9b"), from the table that quarry-gen prints out of gen/models/ at build. */
+/* A shape by name ("qwen3.5-9b"), one of gen/models/, or of a file of that form, where name is a path or ends in ".lua" (presets.c). */
 int config_from_preset(struct q_config *c, const char *name, struct q_err *e);
 /* Holds a filled config against its invariants (divisibility, ranges); `where` is the file or preset named in errors. */
 int config_check(const struct q_config *c, const char *where, struct q_err *e);

@@ -1,4 +1,4 @@
--- Qwen3.5 0.8B, dense. Fields are those of `struct q_config` (runtime/config.h); presets.lua fills in the family's rest.
+-- Qwen3.5 0.8B, dense. Fields are those of `struct q_config` (runtime/config.h); what it leaves out has the family's value (presets.c).
 return {
   name = "qwen3.5-0.8b", n_layers = 24, interval = 4,
   n_embd = 1024, n_ff = 3584, n_vocab = 248320,

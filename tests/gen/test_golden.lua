@@ -122,7 +122,8 @@ answers("rmsnorm --shape n=64,out=f16 --card zen4", 2, "rmsnorm: out is 'f16', e
 answers("rmsnorm --shape n=64,out --card zen4", 2, "expected name=value at 'out'")
 answers("nothing --shape n=64 --card zen4", 2, "op 'nothing': expected one of ")
 answers("../gen --shape n=64 --card zen4", 2, "op '../gen': expected one of ")
-answers("rmsnorm --shape n=64,out=f32 --card zen9", 2, "card 'zen9': neither a key nor a file of gen/cards")
+answers("rmsnorm --shape n=64,out=f32 --card zen9", 2,
+  "card 'zen9': expected a key (cpu:... or cuda:...), a name that quarry-gen --cards lists, or a file NAME.lua")
 answers("rmsnorm --shape n=64,out=f32 --card cpu:amd-25-17,isa=avx3", 2, "'avx3' is no instruction path")
 answers("rmsnorm --shape n=64,out=f32 --card zen4 --numerics loose", 2, "numerics 'loose': expected strict, pinned, free or reference")
 answers("rmsnorm --shape n=100,out=q8 --space --card cpu:avx2", 0, "pruned  isa=avx2,fma=hw: out as int8 needs whole blocks of 32")

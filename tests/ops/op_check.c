@@ -2,6 +2,7 @@
  * A candidate is built and run in a child, so that a crash or a hang is a failure like any other. */
 #include "args.h"
 #include "op_check.h"
+#include "gen/cards.h"
 #include "runtime/card.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -274,13 +275,15 @@ static int parse(struct options *o, int argc, char **argv, struct q_err *e)
     return rc;
 }
 
-/* All are keys, of one kind, since a run compares the bits of its kernels. */
-static int check_cards(const struct arg_list *list, struct q_err *e)
+/* Makes keys of all, of one kind, since a run compares the bits of its kernels. */
+static int check_cards(struct arg_list *list, const char *dir, struct q_err *e)
 {
+    static char key[ARGS_LIST][CARD_KEY];
     struct q_card first, c;
     for (int i = 0; i < list->n; i++) {
-        int rc = card_parse(i ? &c : &first, list->v[i], e);
-        if (rc) return rc;
+        int rc = gen_card_key(dir, list->v[i], key[i], e);
+        if (rc || (rc = card_parse(i ? &c : &first, key[i], e))) return rc;
+        list->v[i] = key[i];
         if (i && c.kind != first.kind) return q_fail(e, Q_EINPUT, "--card: expected cards of one kind, found '%s' and '%s'", list->v[0], list->v[i]);
     }
     return Q_OK;
@@ -315,7 +318,7 @@ static int describe_machine(struct run *r, struct q_err *e)
 static int prepare(struct run *r, int argc, char **argv, struct q_err *e)
 {
     int rc = parse(&r->o, argc, argv, e);
-    if (!rc) rc = check_cards(&r->o.card, e);
+    if (!rc) rc = check_cards(&r->o.card, r->o.dir, e);
     if (!rc) rc = describe_machine(r, e);
     if (!rc) rc = gen_open(&r->g, r->o.dir, e);
     if (!rc) rc = args_ops(r->o.op, r->g, e);
@@ -334,9 +337,10 @@ static void check_and_tell(struct run *r, const char *op)
 }
 
 static const char usage[] =
-    "usage: op_check [--card KEY]... [--per-shape CARDS] [--part I/N] [--op OP[,OP] [--shape S] [--params P]] [--sample N] [--seed N]\n"
+    "usage: op_check [--card CARD]... [--per-shape CARDS] [--part I/N] [--op OP[,OP] [--shape S] [--params P]] [--sample N] [--seed N]\n"
     "                [--jobs N] [--seconds N] [--san] [--dir TREE] [--trials DIR] [--cache DIR] [-v]\n"
-    "  --card: cuda:sm_CC.. are checked by tests/simt, cpu:PATH.. where this machine has the path; else this machine\n";
+    "  --card: a key, a name or a file, as quarry-gen takes it; cuda:sm_CC.. are checked by tests/simt, cpu:PATH.. where this\n"
+    "          machine has the path; else this machine\n";
 
 int main(int argc, char **argv)
 {

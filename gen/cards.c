@@ -1,0 +1,149 @@
+#include "cards.h"
+#include "embed.h"
+#include "runtime/data_file.h"
+#include "source.h"
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CARD_NAME = 64, CARD_FILES = 256 };
+
+static int open_named(struct data_file *d, const char *dir, const char *name, struct q_err *e)
+{
+    char file[CARD_NAME + 32], stem[CARD_NAME];
+    struct gen_source s = { .dir = (char *)dir };
+    struct gen_text t;
+    snprintf(file, sizeof file, "gen/cards/%.*s.lua", CARD_NAME, name);
+    if (data_file_stem(stem, sizeof stem, name, NULL) || strcmp(stem, name) || source_read(&s, file, &t))
+        return q_fail(e, Q_EINPUT, "card '%.200s': expected a key (cpu:... or cuda:...), a name that quarry-gen --cards lists, or a file NAME.lua",
+                      name);
+    int rc = data_file_run(d, t.text, t.size, file, e);
+    source_free(&t);
+    return rc;
+}
+
+static int open_card(struct data_file *d, const char *dir, const char *text, struct q_err *e)
+{
+    int rc = data_file_is_path(text) ? data_file_open(d, text, e) : open_named(d, dir, text, e);
+    if (rc) return rc;
+    const char *key = data_file_text(d, "key");
+    if (key && strchr(key, ':') && strlen(key) < CARD_KEY) return Q_OK;
+    rc = q_fail(e, Q_EINPUT, "card '%.300s': expected key = \"cpu:...\" or key = \"cuda:...\" in the file, found %.200s", text, key ? key : "none");
+    data_file_close(d);
+    return rc;
+}
+
+int gen_card_key(const char *dir, const char *text, char key[CARD_KEY], struct q_err *e)
+{
+    struct data_file d;
+    if (strchr(text, ':') && !data_file_is_path(text)) {
+        if (strlen(text) >= CARD_KEY) return q_fail(e, Q_EINPUT, "card '%.200s': expected at most %d characters", text, CARD_KEY - 1);
+        strcpy(key, text);
+        return Q_OK;
+    }
+    int rc = open_card(&d, dir, text, e);
+    if (rc) return rc;
+    strcpy(key, data_file_text(&d, "key"));
+    data_file_close(&d);
+    return Q_OK;
+}
+
+/* --- for people --------------------------------------------------------------------------------------------------------- */
+
+static const char *or_none(const char *text) { return text ? text : ""; }
+
+/* "a" or { "a", "b" } as "a [b]". */
+static void print_fact(FILE *f, struct data_file *d)
+{
+    int fact = lua_gettop(d->L);
+    if (lua_type(d->L, fact) == LUA_TSTRING) fprintf(f, "  %s\n", lua_tostring(d->L, fact));
+    if (!lua_istable(d->L, fact)) return;
+    lua_rawgeti(d->L, fact, 1);
+    lua_rawgeti(d->L, fact, 2);
+    if (lua_type(d->L, -1) == LUA_TSTRING && lua_type(d->L, -2) == LUA_TSTRING)
+        fprintf(f, "  %s [%s]\n", lua_tostring(d->L, -2), lua_tostring(d->L, -1));
+    lua_settop(d->L, fact);
+}
+
+static void print_facts(FILE *f, struct data_file *d, const char *name, const char *heading)
+{
+    int n = data_file_field(d, 1, name) == LUA_TTABLE ? (int)lua_rawlen(d->L, -1) : 0;
+    fprintf(f, "%s\n", heading);
+    for (int i = 1; i <= n; i++) {
+        lua_rawgeti(d->L, 2, i);
+        print_fact(f, d);
+        lua_settop(d->L, 2);
+    }
+    if (!n) fputs("  nothing\n", f);
+    lua_settop(d->L, 1);
+}
+
+int gen_card_show(FILE *f, const char *dir, const char *text, struct q_err *e)
+{
+    struct data_file d;
+    int rc = open_card(&d, dir, text, e);
+    if (rc) return rc;
+    fprintf(f, "%s\n%s\n", or_none(data_file_text(&d, "title")), data_file_text(&d, "key"));
+    print_facts(f, &d, "measured", "measured by this program:");
+    print_facts(f, &d, "published", "published by others:");
+    print_facts(f, &d, "unknown", "measured by nobody:");
+    data_file_close(&d);
+    return Q_OK;
+}
+
+/* --- the list ------------------------------------------------------------------------------------------------------------- */
+
+struct names {
+    char name[CARD_FILES][CARD_NAME];
+    int n;
+};
+
+/* "t4.lua" of a folder. */
+static void add_name(struct names *l, const char *file)
+{
+    size_t n = strlen(file);
+    if (n > 4 && n - 4 < CARD_NAME && file[0] != '.' && !strcmp(file + n - 4, ".lua") && l->n < CARD_FILES)
+        snprintf(l->name[l->n++], CARD_NAME, "%.*s", (int)(n - 4), file);
+}
+
+static int names_of_dir(struct names *l, const char *dir, struct q_err *e)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/gen/cards", dir);
+    DIR *d = opendir(path);
+    if (!d) return q_fail(e, Q_EIO, "%.3000s: expected a source tree with gen/cards/", dir);
+    for (struct dirent *f; (f = readdir(d));) add_name(l, f->d_name);
+    closedir(d);
+    return Q_OK;
+}
+
+static void names_of_program(struct names *l)
+{
+    static const char folder[] = "gen/cards/";
+    for (int i = 0; i < gen_n_files; i++)
+        if (!strncmp(gen_files[i].name, folder, sizeof folder - 1)) add_name(l, gen_files[i].name + sizeof folder - 1);
+}
+
+static int by_text(const void *a, const void *b) { return strcmp(a, b); }
+
+static int list_one(FILE *f, const char *dir, const char *name, struct q_err *e)
+{
+    struct data_file d;
+    int rc = open_card(&d, dir, name, e);
+    if (rc) return rc;
+    fprintf(f, "%-16s %-44s %s\n", name, or_none(data_file_text(&d, "title")), data_file_text(&d, "key"));
+    data_file_close(&d);
+    return Q_OK;
+}
+
+int gen_cards_list(FILE *f, const char *dir, struct q_err *e)
+{
+    struct names *l = calloc(1, sizeof *l);
+    if (!l) return q_fail(e, Q_EMEM, "no memory for a list of cards");
+    int rc = dir ? names_of_dir(l, dir, e) : Q_OK;
+    if (!dir) names_of_program(l);
+    qsort(l->name, (size_t)l->n, sizeof *l->name, by_text);
+    for (int i = 0; !rc && i < l->n; i++) rc = list_one(f, dir, l->name[i], e);
+    free(l);
+    return rc;
+}
