@@ -281,6 +281,7 @@ static void fill_record(struct record *r, const struct contest *t, int i)
     r->objects[0] = c->task.object;
     r->n_objects = 1;
     snprintf(r->effort, sizeof r->effort, "%s", t->env->effort->name);
+    if (t->env->driver) snprintf(r->driver, sizeof r->driver, "%s", t->env->driver);
     fill_times(r, t, &t->r[i]);
     snprintf(r->base_params, sizeof r->base_params, "%s", t->c[0].k.params);
     r->base_us = race_median(t->r[0].us[0], t->r[0].n[0]);
@@ -299,35 +300,83 @@ static int conclude(struct contest *t, int best, struct q_err *e)
     return Q_OK;
 }
 
-static int run(struct contest *t, const char (*seeds)[256], int n_seeds, int most, int steps, struct q_err *e)
+/* --- a contest --------------------------------------------------------------------------------------------------------- */
+
+/* From the first candidates to those that are right. */
+static int make_ready(struct contest *t, struct q_err *e)
 {
-    int best = 0, rc = pick(t, seeds, n_seeds, most, e);
-    if (!rc) rc = prepare(t, e);
+    int rc = prepare(t, e);
     if (!rc) rc = build(t, 0, e);          /* while the child makes its cases */
     if (!rc) rc = default_built(t, e);
     if (!rc) rc = t->env->m->ready(t->env->m->arg, e);
-    if (!rc) rc = check(t, 0, e);
+    return rc ? rc : check(t, 0, e);
+}
+
+static int run(struct contest *t, const char (*seeds)[256], int n_seeds, int most, int steps, struct q_err *e)
+{
+    int best = 0, rc = pick(t, seeds, n_seeds, most, e);
+    if (!rc) rc = make_ready(t, e);
     if (!rc) rc = race(t, 0, 0, &best, e);
     if (!rc && steps) rc = try_steps(t, &best, e);
     return rc ? rc : conclude(t, best, e);
 }
 
+static int run_again(struct contest *t, const char *params, int *worse, struct q_err *e)
+{
+    struct duel d = { 0 };
+    int best, rc = add(t, NULL, e);
+    if (!rc) rc = add(t, params, e);
+    if (!rc && !t->n) rc = q_fail(e, Q_EUNSUP, "%s %s: the recorded params are not of an admitted class", t->p->op, t->p->shape);
+    if (!rc) rc = make_ready(t, e);
+    int at = !rc && t->c[t->n - 1].usable ? t->n - 1 : 0;      /* the same object as the default's is the default */
+    if (!rc && t->out->failed) rc = q_fail(e, Q_EINTERNAL, "%s", t->out->first_failure);
+    if (!rc) rc = race(t, at, t->n, &best, e);
+    if (!rc && at) rc = race_duel(&t->race, &t->r[0], &t->r[at], &d, e);
+    if (!rc && t->r[at].bad) rc = q_fail(e, Q_EINTERNAL, "%s: %s", t->c[at].k.name, t->r[at].why);
+    if (rc) return rc;
+    *worse = at && (t->r[at].out || d.gain < -d.band);
+    fill_record(&t->out->record, t, at);
+    fill_record(&t->out->base, t, 0);
+    t->out->record.gain = at ? fmax(d.gain, 0) : 0;
+    return Q_OK;
+}
+
+static int open_contest(struct contest *t, const struct contest_env *env, const struct q_problem *p, struct outcome *out, struct q_err *e)
+{
+    *t = (struct contest){ .env = env, .p = p, .out = out };
+    memset(out, 0, sizeof *out);
+    t->c = calloc(RACE_MOST, sizeof *t->c);
+    t->r = calloc(RACE_MOST, sizeof *t->r);
+    return t->c && t->r ? target_key(env->t, env->g, p, t->generator, &t->key, e) : q_fail(e, Q_EMEM, "no memory for candidates");
+}
+
+static void close_contest(struct contest *t)
+{
+    for (int i = 0; i < t->n; i++) gen_kernel_free(&t->c[i].k);
+    space_close(&t->space);
+    free(t->c);
+    free(t->r);
+}
+
 int contest_run(const struct contest_env *env, const struct q_problem *p, const char (*seeds)[256], int n_seeds, int most, int steps,
                 struct outcome *out, struct q_err *e)
 {
-    struct contest t = { .env = env, .p = p, .out = out };
-    memset(out, 0, sizeof *out);
-    t.c = calloc(RACE_MOST, sizeof *t.c);
-    t.r = calloc(RACE_MOST, sizeof *t.r);
-    int rc = t.c && t.r ? target_key(env->t, env->g, p, t.generator, &t.key, e) : q_fail(e, Q_EMEM, "no memory for candidates");
+    struct contest t;
+    int rc = open_contest(&t, env, p, out, e);
     if (!rc) rc = space_open(&t.space, env->g, p->op, p->shape, env->t->card.key, q_numerics_name(env->t->numerics), e);
     out->total = t.space.total;
     out->legal = t.space.n;
     if (!rc) rc = run(&t, seeds, n_seeds, most, steps, e);
-    for (int i = 0; i < t.n; i++) gen_kernel_free(&t.c[i].k);
-    space_close(&t.space);
-    free(t.c);
-    free(t.r);
+    close_contest(&t);
+    return rc;
+}
+
+int contest_again(const struct contest_env *env, const struct q_problem *p, const char *params, struct outcome *out, int *worse, struct q_err *e)
+{
+    struct contest t;
+    int rc = open_contest(&t, env, p, out, e);
+    if (!rc) rc = run_again(&t, params, worse, e);
+    close_contest(&t);
     return rc;
 }
 

@@ -28,6 +28,7 @@ struct contest_env {
     const struct measurer *m;
     const struct effort *effort;
     struct q_roofs roofs;     /* measured */
+    const char *driver;       /* that records name; NULL: none */
     long cold_bytes;
     int slot;                 /* of the measurer; holds the problem when a contest is over */
     int *can_build;           /* set when a default was built: from then on one that is not is that problem's own matter */
@@ -44,6 +45,10 @@ struct outcome {
  * be tuned (its default fails, say), the line says why; other errors end the tune: Q_EIO also where the compiler fails for the first default. */
 int contest_run(const struct contest_env *env, const struct q_problem *p, const char (*seeds)[256], int n_seeds, int most, int steps,
                 struct outcome *out, struct q_err *e);
+
+/* Recorded params once more, with this compiler and driver: built, checked, and raced against the default params for as long as the effort's
+ * budget says. out->record is theirs whoever wins; *worse: they lose by more than a tie. Errors as contest_run's, Q_EINTERNAL also when they fail. */
+int contest_again(const struct contest_env *env, const struct q_problem *p, const char *params, struct outcome *out, int *worse, struct q_err *e);
 
 /* The params that contest_run would begin with, neighbours excepted, in its order; nothing is built. space: the problem's, opened. params: [RACE_MOST]. */
 int contest_pick(const struct contest_env *env, const struct q_problem *p, const struct space *space, const char (*seeds)[256], int n_seeds, int most,

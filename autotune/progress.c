@@ -51,15 +51,33 @@ static void eta(char *dst, size_t cap, const struct progress *p)
     else snprintf(dst, cap, ", %.0f s to go", left);
 }
 
+/* "matmul type=.. rows<=64" */
+static void name_problem(char *dst, size_t cap, const struct q_problem *p)
+{
+    char bucket[32];
+    progress_bucket(bucket, p->rows, p->ctx);
+    snprintf(dst, cap, "%s %s%s%s", p->op, p->shape, bucket[0] ? " " : "", bucket);
+}
+
+void progress_again(struct progress *p, const struct q_problem *problem, const struct record *now, const struct record *old)
+{
+    char name[300], left[40];
+    p->done++;
+    eta(left, sizeof left, p);
+    name_problem(name, sizeof name, problem);
+    progress_line(p, "[%3d/%d] %s: right again, %.1f us (recorded %.1f us)%s", p->done, p->n, name, now->time[0].median_us, old->time[0].median_us, left);
+}
+
 void progress_outcome(struct progress *p, const struct q_problem *problem, const struct outcome *o)
 {
     const struct record *r = &o->record;
-    char difference[200], left[40];
+    char difference[200], left[40], name[300];
     p->done++;
     eta(left, sizeof left, p);
     progress_difference(difference, sizeof difference, r->params, r->base_params);
-    progress_line(p, "[%3d/%d] %s %s: %.1f us, %.0f %% of roof (%s), default %.1f us, gain %.1f %%: %s (%d of %d legal tried%s)%s", p->done, p->n,
-                  problem->op, problem->shape, r->time[0].median_us, r->roof_pct, r->bound, r->base_us, 100 * r->gain, difference, o->tried,
+    name_problem(name, sizeof name, problem);
+    progress_line(p, "[%3d/%d] %s: %.1f us, %.0f %% of roof (%s), default %.1f us, gain %.1f %%: %s (%d of %d legal tried%s)%s", p->done, p->n,
+                  name, r->time[0].median_us, r->roof_pct, r->bound, r->base_us, 100 * r->gain, difference, o->tried,
                   o->legal, o->failed ? ", some failed" : "", left);
     if (o->failed) progress_line(p, "          %d failed, the first: %s", o->failed, o->first_failure);
 }

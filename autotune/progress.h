@@ -14,6 +14,8 @@ struct progress {
 double progress_now(void);
 /* "[ 3/37] matmul type=..: 812.3 us, 71 % of roof (ops), default 901.2 us, -9.9 %: tm=2 (24 of 180 tried), 40 s to go" */
 void progress_outcome(struct progress *p, const struct q_problem *problem, const struct outcome *o);
+/* "[ 3/37] matmul type=..: right again, 812.3 us (recorded 801.0 us)" */
+void progress_again(struct progress *p, const struct q_problem *problem, const struct record *now, const struct record *old);
 void progress_line(const struct progress *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* "rows<=64", "ctx<=4096", or "" for a winner of steps of any size. */
 void progress_bucket(char dst[32], int rows, int ctx);

@@ -28,6 +28,20 @@ static int changed(const struct recorded_query *q, const struct record *r, char 
     return has_objects(q, r) ? 0 : snprintf(why, 200, "its object is gone");
 }
 
+/* What the record says is what this program makes of its params, or somebody wrote in it. */
+static enum recorded judge(const struct recorded_query *q, const struct q_problem *p, const struct record *r, char why[200])
+{
+    struct gen_kernel gk;
+    struct q_err bad;
+    char source[65] = "";
+    if (target_emit(q->t, q->g, p, r->params, &gk, &bad)) return snprintf(why, 200, "what is recorded is not legal: %.150s", bad.text), RECORDED_NONE;
+    if (gk.unit && *gk.unit) sha_bytes(source, gk.unit, strlen(gk.unit));
+    int same = !strcmp(gk.params, r->params) && !strcmp(gk.layout, r->layout) && !strcmp(gk.numerics, r->numerics) && !strcmp(source, r->source);
+    gen_kernel_free(&gk);
+    if (!same) return snprintf(why, 200, "what is recorded is not what its params give"), RECORDED_AGAIN;
+    return changed(q, r, why) ? RECORDED_AGAIN : RECORDED_GOOD;
+}
+
 void recorded_driver(const struct q_card *card, char driver[32])
 {
     driver[0] = 0;
@@ -39,15 +53,12 @@ void recorded_driver(const struct q_card *card, char driver[32])
 
 int recorded_find(const struct recorded_query *q, const struct q_problem *p, struct record *r, enum recorded *state, char why[200], struct q_err *e)
 {
-    char generator[65], what[200];
+    char generator[65];
     struct store_key k;
     int layer = 0, rc = target_key(q->t, q->g, p, generator, &k, e);
     *state = RECORDED_NONE;
-    if (rc) return rc;
-    while (!store_find(q->store, &k, &layer, r, NULL)) {
-        if (!answers(q, p, r)) continue;
-        *state = changed(q, r, why ? why : what) ? RECORDED_AGAIN : RECORDED_GOOD;
-        return Q_OK;
-    }
-    return Q_OK;
+    why[0] = 0;
+    while (!rc && *state == RECORDED_NONE && !store_find(q->store, &k, &layer, r, NULL))
+        if (answers(q, p, r)) *state = judge(q, p, r, why);
+    return rc;
 }

@@ -1,7 +1,9 @@
 /* Whether a record spares a tune the measuring of its problem.
  *
+ * It is read as something that others may have written: its params must be legal and give the text, layout and numerics that it names.
  * A winner stays while its problem, its card and its generator are the same: these are its key. A compiler or a driver that changed since, or
- * an object that is gone, voids nothing: the winner is built and looked at again (again.h), which takes a second. */
+ * an object that is gone, voids nothing: the winner is built, checked and held
+ * against the default params again, which takes a second. Then it stays and is recorded with what is here now. */
 #ifndef Q_RECORDED_H
 #define Q_RECORDED_H
 
@@ -22,7 +24,7 @@ void recorded_driver(const struct q_card *card, char driver[32]);
 
 enum recorded { RECORDED_NONE, RECORDED_GOOD, RECORDED_AGAIN };
 
-/* RECORDED_AGAIN: *why says in a few words what changed. The record is the one found, but for RECORDED_NONE. why may be NULL. */
+/* why: in a few words what changed, or why what is recorded is none; else "". The record is the one found, but for RECORDED_NONE. */
 int recorded_find(const struct recorded_query *q, const struct q_problem *p, struct record *r, enum recorded *state, char why[200], struct q_err *e);
 
 #endif

@@ -21,33 +21,12 @@ const struct effort *effort_find(const char *name)
 
 /* --- what is there already --------------------------------------------------------------------------------------------- */
 
-static int compiler_is(const struct tuner *t, const struct record *r)
-{
-    const struct compiler *c = t->o->compiler;
-    return !r->n_objects || !c->program[0] || !strcmp(r->objects[0].compiler, c->version);
-}
-
-static int has_objects(const struct tuner *t, const struct record *r)
-{
-    char path[Q_PATH];
-    for (int i = 0; i < r->n_objects; i++)
-        if (store_object(t->o->build->store, r->objects[i].name, path, NULL)) return 0;
-    return 1;
-}
-
 int tune_find_recorded(const struct tuner *t, const struct q_problem *p, struct record *r, struct q_err *e)
 {
-    char generator[65];
-    struct store_key k;
-    int layer = 0, rc = target_key(t->o->t, t->o->g, p, generator, &k, e);
-    while (!rc && !(rc = store_find(t->o->build->store, &k, &layer, r, e))) {
-        const struct effort *had = effort_find(r->effort);
-        int exact = r->rows == p->rows && r->ctx == p->ctx;
-        if (exact && !strcmp(r->origin, "tuned") && had >= t->env.effort && had && target_admits(t->o->t, r->numerics) && compiler_is(t, r)
-            && has_objects(t, r))
-            return Q_OK;
-    }
-    return rc;
+    enum recorded state;
+    char why[200];
+    int rc = recorded_find(&t->known, p, r, &state, why, e);
+    return rc || state == RECORDED_GOOD ? rc : q_fail(e, Q_EMISS, "no record that stays for %s %s", p->op, p->shape);
 }
 
 static int enter_recorded(struct tuner *t, const struct q_problem *p, const struct record *r, struct q_err *e)
@@ -188,6 +167,33 @@ static int tune_problem(struct tuner *t, const struct q_problem *p, struct q_err
     return Q_OK;
 }
 
+#define AGAIN_US 0.1e6     /* of measuring a recorded winner again */
+
+/* What was recorded under another compiler or driver stays when it is right and no worse than the default params; else it is tuned anew. */
+static int look_again(struct tuner *t, const struct q_problem *p, const struct record *old, struct q_err *e)
+{
+    struct effort brief = *t->env.effort;
+    struct contest_env env = t->env;
+    struct outcome out;
+    struct q_err why;
+    int worse = 0;
+    brief.budget_us = AGAIN_US;
+    env.effort = &brief;
+    int rc = contest_again(&env, p, old->params, &out, &worse, &why);
+    if (rc && !tune_is_local(rc)) return q_fail(e, rc, "%s", why.text);
+    if (rc || worse) {
+        progress_line(&t->progress, "%s %s: %s; it is tuned anew", p->op, p->shape, rc ? why.text : "the recorded params lose against the default ones");
+        return tune_problem(t, p, e);
+    }
+    struct found *f = found_add(&t->found, p);
+    if (!f) return q_fail(e, Q_EMEM, "no memory for results");
+    f->record = out.record;
+    strcpy(f->record.effort, old->effort);
+    f->again = 1;
+    progress_again(&t->progress, p, &f->record, old);
+    return Q_OK;
+}
+
 /* --- problems ---------------------------------------------------------------------------------------------------------- */
 
 /* Layouts are chosen before; what brings weights to a card runs once, when a model is loaded. */
@@ -217,15 +223,35 @@ static int sort_out(struct tuner *t, struct q_problem_list *l, int *n, struct q_
     for (int i = 0; i < l->n; i++) {
         struct record r;
         if (is_other(&l->p[i]) || found_find(&t->found, &l->p[i])) continue;
-        int rc = tune_find_recorded(t, &l->p[i], &r, e);
-        if (rc && rc != Q_EMISS) return rc;
-        if (rc) {
-            l->p[(*n)++] = l->p[i];
-            continue;
-        }
-        if ((rc = enter_recorded(t, &l->p[i], &r, e))) return rc;
+        enum recorded state;
+        char why[200];
+        int rc = recorded_find(&t->known, &l->p[i], &r, &state, why, e);
+        if (!rc && state == RECORDED_GOOD) rc = enter_recorded(t, &l->p[i], &r, e);
+        else if (!rc) l->p[(*n)++] = l->p[i];
+        if (rc) return rc;
     }
     return Q_OK;
+}
+
+/* Once for all that have the same reason. */
+static void tell_why(struct tuner *t, const struct q_problem *p, enum recorded state, const char *why)
+{
+    if (!strcmp(t->told_why, why)) return;
+    snprintf(t->told_why, sizeof t->told_why, "%s", why);
+    progress_line(&t->progress, "%s %s: %s: %s", p->op, p->shape, why, state == RECORDED_AGAIN ? "winners of which that is true are built and checked again" : "it is tuned anew");
+}
+
+static int settle_problem(struct tuner *t, const struct q_problem *p, struct q_err *e)
+{
+    struct record r;
+    enum recorded state;
+    char why[200];
+    if (found_find(&t->found, p)) return Q_OK;        /* ceilings are there by now */
+    int rc = recorded_find(&t->known, p, &r, &state, why, e);
+    if (!rc && why[0]) tell_why(t, p, state, why);
+    if (rc) return rc;
+    if (state == RECORDED_GOOD) return t->progress.done++, enter_recorded(t, p, &r, e);      /* its object came with the default ones */
+    return state == RECORDED_AGAIN ? look_again(t, p, &r, e) : tune_problem(t, p, e);
 }
 
 static int tune_problems(struct tuner *t, struct q_problem_list *l, struct q_err *e)
@@ -237,8 +263,7 @@ static int tune_problems(struct tuner *t, struct q_problem_list *l, struct q_err
     t->progress.n = n;
     t->progress.done = 0;
     t->progress.start = progress_now();
-    for (int i = 0; i < n && !rc; i++)
-        if (!found_find(&t->found, &l->p[i])) rc = tune_problem(t, &l->p[i], e);   /* ceilings are there by now */
+    for (int i = 0; i < n && !rc; i++) rc = settle_problem(t, &l->p[i], e);
     return rc;
 }
 
@@ -248,6 +273,13 @@ static int fresh(const struct tuner *t)
 {
     int n = 0;
     for (int i = 0; i < t->found.n; i++) n += t->found.f[i].fresh;
+    return n;
+}
+
+static int again(const struct tuner *t)
+{
+    int n = 0;
+    for (int i = 0; i < t->found.n; i++) n += t->found.f[i].again;
     return n;
 }
 
@@ -268,7 +300,7 @@ static int write_records(struct tuner *t, struct q_err *e)
 {
     int rc = Q_OK;
     for (int i = 0; i < t->found.n && !rc; i++)
-        if (t->found.f[i].fresh) rc = store_put(t->o->build->store, &t->found.f[i].record, e);
+        if (t->found.f[i].fresh || t->found.f[i].again) rc = store_put(t->o->build->store, &t->found.f[i].record, e);
     return rc;
 }
 
@@ -285,7 +317,8 @@ static void summarise(const struct tuner *t, const char *gate, double seconds)
         most = f->record.gain > most ? f->record.gain : most;
     }
     fprintf(t->o->results, "%d problems: %d better than their default params (by up to %.0f %%), %d best with them, %d recorded before, %d not tuned; %.1f s\n",
-            changed + kept + t->recorded + t->skipped, changed, 100 * most, kept, t->recorded, t->skipped, seconds);
+            changed + kept + t->recorded + again(t) + t->skipped, changed, 100 * most, kept, t->recorded + again(t), t->skipped, seconds);
+    if (again(t)) fprintf(t->o->results, "%d recorded winners were built and checked again, and stay\n", again(t));
     if (gate[0]) fprintf(t->o->results, "%s\n", gate);
 }
 
@@ -302,10 +335,10 @@ static int finish_idle(const struct tuner *t, double start, struct q_err *e)
 static int finish(struct tuner *t, double start, struct q_err *e)
 {
     char gate[512] = "";
-    if (!fresh(t)) return finish_idle(t, start, e);
+    if (!fresh(t) && !again(t)) return finish_idle(t, start, e);
     measure_close(t->measure);     /* its memory is the gate's now */
     t->measure = NULL;
-    int rc = pass_gate(t, gate, sizeof gate, e);
+    int rc = fresh(t) ? pass_gate(t, gate, sizeof gate, e) : Q_OK;     /* what stays has passed it before */
     if (!rc) rc = write_records(t, e);
     if (!rc) summarise(t, gate, progress_now() - start);
     return rc;
@@ -326,11 +359,20 @@ static long cold_bytes(const struct target *t)
     return (long)model;
 }
 
+static void know(struct tuner *t, const struct effort *effort)
+{
+    const struct tune_opts *o = t->o;
+    t->known = (struct recorded_query){ .t = o->t, .g = o->g, .store = o->build->store, .effort = effort, .compiler = o->compiler };
+    recorded_driver(&o->t->card, t->known.driver);
+}
+
 int tune_roofs(const struct tune_opts *o, struct q_err *e)
 {
     struct tuner t = { .o = o, .progress = { .f = o->progress, .start = progress_now() } };
+    know(&t, effort_find("quick"));
     if (!is_card(&t)) return q_fail(e, Q_EINPUT, "--roofs is of a card: expected --device cuda:N, found a CPU");
-    t.env = (struct contest_env){ .t = o->t, .g = o->g, .build = o->build, .m = &t.table, .effort = effort_find("quick"), .can_build = &t.can_build };
+    t.env = (struct contest_env){ .t = o->t, .g = o->g, .build = o->build, .m = &t.table, .effort = effort_find("quick"), .can_build = &t.can_build,
+                                  .driver = t.known.driver };
     int rc = store_can_put(o->build->store, e);
     if (!rc) rc = store_can_write(o->build->store, e);
     if (!rc) rc = compiler_find(o->compiler, &o->t->card, o->given, e);
@@ -348,7 +390,8 @@ int tune_make(const struct tune_opts *o, struct q_err *e)
     struct q_problem_list list = { 0 };
     double start = t.progress.start;
     t.env = (struct contest_env){ .t = o->t, .g = o->g, .build = o->build, .m = &t.table, .effort = effort_find(o->effort), .cold_bytes = cold_bytes(o->t),
-                                  .can_build = &t.can_build };
+                                  .can_build = &t.can_build, .driver = t.known.driver };
+    know(&t, t.env.effort);
     if (!o->compiler->program[0]) compiler_find(o->compiler, &o->t->card, o->given, NULL);      /* needed only when something is built */
     int rc = kset_problems(o->t->model, &o->t->card, o->t->numerics, o->t->kv_k, o->t->kv_v, tune_layout_of, &t, &list, e);
     if (rc == Q_EMISS && t.err.code) rc = q_fail(e, t.err.code, "%s", t.err.text);

@@ -1,6 +1,7 @@
 /* A whole tune: layouts first, then every problem of the target, the gate over all of them together, and only then records.
  *
- * What the store already answers with a measured record of this generator, this compiler and at least this effort stays. A problem
+ * What the store already answers with a measured record of this generator and at least this effort stays; under another compiler or driver, or
+ * without its object, when it is found right again (recorded.h). A problem
  * that cannot be tuned keeps its default params, with one line that says why and no record, so that a later tune tries it again; a
  * default that cannot be built ends the tune. Nothing is written when the gate does not pass or the
  * user interrupts; objects that were built stay in the cache. */

@@ -5,17 +5,20 @@
 #include "contest.h"
 #include "found.h"
 #include "progress.h"
+#include "recorded.h"
 #include "tune.h"
 
 struct tuner {
     const struct tune_opts *o;
     struct contest_env env;
+    struct recorded_query known;
     struct progress progress;
     struct measure *measure;      /* owned, NULL until something must be measured */
     struct measurer table;
     struct found_list found;      /* owned */
     int skipped, recorded, can_build;
     char first_skipped[1024];   /* why */
+    char told_why[200];         /* recorded winners are looked at again */
     struct q_err err;             /* of layouts, which are asked for by a callback */
     char layout[24];
 };

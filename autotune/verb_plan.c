@@ -138,7 +138,8 @@ static void print_state(const struct planned *p)
     if (p->state != RECORDED_NONE) progress_difference(difference, sizeof difference, p->record.params, p->record.base_params);
     if (!p->n) printf("keeps its default params: %s\n", p->why);
     else if (p->state == RECORDED_GOOD) printf("recorded with effort %s: %s\n", p->record.effort, difference);
-    else if (p->state == RECORDED_AGAIN) printf("recorded, but %s: %s is held against the default params again\n", p->why, difference);
+    else if (p->state == RECORDED_AGAIN) printf("recorded (%s), but %s: it is built and checked again\n", difference, p->why);
+    else if (p->why[0]) printf("%s: tries %d\n", p->why, p->n);
     else printf("tries %d%s\n", p->n, p->steps ? " and the winner's neighbours" : "");
 }
 
@@ -149,7 +150,7 @@ static void print_problem(const struct planning *w, const struct looked *v, cons
     progress_bucket(bucket, v->problem.rows, v->problem.ctx);
     printf("    %s%s", bucket, bucket[0] ? ": " : "");
     print_state(p);
-    for (int i = 0; i < p->n && w->o->n_args && p->state != RECORDED_GOOD; i++) printf("      %s\n", p->params[i]);
+    for (int i = 0; i < p->n && w->o->n_args && p->state == RECORDED_NONE; i++) printf("      %s\n", p->params[i]);
 }
 
 /* Reasons of an op's shapes together. */
@@ -259,9 +260,10 @@ static int conclude(const struct planning *w, struct q_err *e)
     double build_s = w->build_s / jobs;
     if (w->json) return print_json(w, build_s + w->measure_s, e);
     if (!w->to_measure && !w->again) return puts("nothing to do: all is recorded"), Q_OK;
-    printf("effort %s: %d problem%s to measure with about %d candidates", w->env.effort->name, w->to_measure, plural(w->to_measure), w->candidates);
-    if (w->again) printf(", %d to look at again", w->again);
-    printf("; about %.0f s of measuring, %.0f s of compiling with -j %d beside it, then the gate\n", w->measure_s, build_s, jobs);
+    printf("effort %s: ", w->env.effort->name);
+    if (w->to_measure) printf("%d problem%s to measure with about %d candidates", w->to_measure, plural(w->to_measure), w->candidates);
+    if (w->again) printf("%s%d recorded winner%s to build and check again", w->to_measure ? ", " : "", w->again, plural(w->again));
+    printf("; about %.0f s of measuring, %.0f s of compiling with -j %d beside it%s\n", w->measure_s, build_s, jobs, w->to_measure ? ", then the gate" : "");
     return Q_OK;
 }
 

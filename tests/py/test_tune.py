@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -371,6 +372,89 @@ def test_nothing_is_left_to_do_the_second_time(tuned):
     assert done.returncode == 0 and done.stdout.startswith("nothing to do")
     assert done.stderr == "" and done.seconds < 2
     assert {p: p.read_bytes() for p in tuned_records(home)} == before
+
+
+# --- what is recorded stays, when it is found right again ---------------------------------------------------------------
+
+
+def copy_of(tuned, tmp_path):
+    """A home of its own with what was tuned, and the arguments that tune it again."""
+    home = tmp_path / "copy"
+    shutil.copytree(tuned[0], home)
+    return home, ("--effort", "quick", "-t", "1", "-m", str(TINY))
+
+
+def record_of(home, op):
+    path = next(p for p in tuned_records(home) if p.parent.name == op)
+    return path, json.loads(path.read_text())
+
+
+def write_record(path, record):
+    path.write_text(json.dumps(record, sort_keys=True, separators=(",", ":")) + "\n")
+
+
+def states(home, *args):
+    """op -> states of its problems, as plan tells."""
+    done = tune(home, "plan", "--json", *args)
+    assert done.returncode == 0, done.stderr
+    ops = {}
+    for p in json.loads(done.stdout)["problems"]:
+        ops.setdefault(p["op"], set()).add(p["state"])
+    return ops
+
+
+def test_under_another_compiler_winners_are_checked_again_and_stay(tuned, tmp_path):
+    home, args = copy_of(tuned, tmp_path)
+    cc = tmp_path / "other-cc"
+    cc.write_text('#!/bin/sh\n[ "$1" = --version ] && { echo "other 99.1"; exit 0; }\nexec cc "$@"\n')
+    cc.chmod(0o755)
+    args += ("--cc", str(cc))
+    before = {p: json.loads(p.read_text()) for p in tuned_records(home)}
+    planned = states(home, *args)
+    assert planned["layout"] == {"recorded"} and planned["swiglu"] == {"looked at again"}
+    done = tune(home, "tune", *args)
+    assert done.returncode == 0 and "0 not tuned" in done.stdout, done.stderr
+    again = int(re.search(r"^(\d+) recorded winners were built and checked again, and stay$", done.stdout, re.M).group(1))
+    assert again == len([r for r in before.values() if r["objects"]]) and done.stderr.count(": right again, ") == again
+    assert done.stderr.count("compiled by ") == 1 and "gate" not in done.stdout
+    for path, old in before.items():
+        new = json.loads(path.read_text())
+        assert (new["params"], new["effort"], new["source"]) == (old["params"], old["effort"], old["source"])
+        assert all(o["compiler"] == "other 99.1" for o in new["objects"])
+    assert tune(home, "tune", *args).stdout.startswith("nothing to do")
+
+
+def test_what_was_changed_by_hand_is_never_believed(tuned, tmp_path):
+    """Params that are not legal, params of another kernel, a cut file, an object that is gone."""
+    home, args = copy_of(tuned, tmp_path)
+    illegal, record = record_of(home, "swiglu")
+    write_record(illegal, record | {"params": record["params"].replace("isa=", "isa=z")})
+    other, record = record_of(home, "conv_silu")
+    vecs = re.search(r"vecs=\d+", record["params"]).group(0)
+    write_record(other, record | {"params": record["params"].replace(vecs, "vecs=1" if vecs != "vecs=1" else "vecs=2")})
+    cut, _ = record_of(home, "gated_norm")
+    cut.write_bytes(b"{")
+    gone = record_of(home, "rope_table")[1]["objects"][0]["name"]
+    (home / ".cache/quarry/objects" / gone[:2] / (gone + ".so")).unlink()
+    planned = states(home, *args)
+    assert {op: s for op, s in planned.items() if s != {"recorded"}} == {
+        "swiglu": {"to be measured"}, "gated_norm": {"to be measured"}, "conv_silu": {"looked at again"}, "rope_table": {"looked at again"}}
+    done = tune(home, "tune", *args)
+    assert done.returncode == 0 and "gate passed" in done.stdout, done.stderr
+    assert "what is recorded is not legal: " in done.stderr and "what is recorded is not what its params give" in done.stderr
+    assert str(cut) in done.stderr and "rope_table" not in done.stderr      # built again with the default kernels
+    assert set.union(*states(home, *args).values()) == {"recorded"}
+
+
+def test_a_changed_template_is_that_ops_affair_alone(tuned, tmp_path):
+    home, args = copy_of(tuned, tmp_path)
+    tree = tmp_path / "tree"
+    for folder in ("gen", "templates", "runtime"):
+        shutil.copytree(SOURCE / folder, tree / folder)
+    for path in (tree / "templates/swiglu").glob("*.lua"):
+        path.write_text(path.read_text() + "\n-- changed\n")
+    changed = states(home, *args, "--generator", str(tree))
+    assert [op for op, s in changed.items() if s != {"recorded"}] == ["swiglu"]
 
 
 def ask_tuned(home):
