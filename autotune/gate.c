@@ -1,360 +1,265 @@
 #define _GNU_SOURCE
-#include "gate.h"
-#include "defaults.h"
+#include "gate_impl.h"
+#include "gate_plan.h"
 #include "runtime/model.h"
+#include <cjson/cJSON.h>
 #include <math.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXTS = 8, PROMPT = 64, ANSWER = 24, LEAST_ANSWER = 8, MOST_OPS = 32 };
-#define MEMORY 256e6          /* of the reference's logits */
-#define SECONDS 60.0          /* what the reference may take about */
-#define MARGIN 0.5
+#define ANSWER 128            /* tokens of a continuation */
+#define LOAD_S 600.0          /* a child may take to open its model */
+#define PATIENT_S 120.0       /* silence between steps, until it is known how long a step takes here */
+#define LEAST_S 5.0           /* silence that no set is failed for */
+#define DEFAULT_BOUND 1e-2    /* mean KLD from the default params' set: what int8 activations cost; other reduction trees cost a part of that */
 
-struct text {
-    int ids[PROMPT + ANSWER];
-    int n_prompt, n;
-};
+/* For the reference; sets read the same texts in about half the time, and there are at least two. */
+static const struct {
+    const char *effort;
+    double seconds;
+} budgets[] = { { "quick", 3.4 }, { "normal", 40 }, { "exhaustive", 400 } };
 
-struct gate {
-    const struct gate_opts *o;
-    struct found_list *l;
-    char dir[Q_PATH];          /* of records, for the engines */
-    struct text text[TEXTS];
-    int n_texts, positions, synthetic, vocab;
-    float *ref;                /* owned: [positions][vocab] */
-    struct q_row *rows;        /* owned: [PROMPT] */
-    char ops[MOST_OPS][24];    /* ops with fresh records that are not their defaults */
-    int n_ops, use[MOST_OPS];  /* whether their winners are in the set */
-};
-
-struct score {
-    double kld;                /* mean */
-    int exceptions;            /* other first choices where the reference's margin is above MARGIN */
-    double worst_margin;
-};
-
-/* --- engines ----------------------------------------------------------------------------------------------------------- */
-
-static int interrupted(const struct gate *g, struct q_err *e)
+static void set_budget(struct gate *g)
 {
-    struct pollfd fd = { g->o->build->signal_fd, POLLIN, 0 };
-    return poll(&fd, 1, 0) > 0 && fd.revents & POLLIN ? q_fail(e, Q_EIO, "interrupted") : Q_OK;
+    size_t n = sizeof budgets / sizeof *budgets, i = 0;
+    while (i + 1 < n && strcmp(budgets[i].effort, g->o->effort)) i++;
+    g->seconds = budgets[i].seconds;
+    g->answer = ANSWER;
 }
 
-/* Default kernels for what the records in `tunes` and the user's own do not answer, with the tune's compiler. */
-static int complete_set(const struct gate *g, enum q_numerics numerics, const char *tunes, struct q_err *e)
+/* About half of what two cores with AVX-512 did; of a card's kernels, what they should do at least: no plan was held against one yet. */
+static struct gate_speed speed_of(const struct q_card *c, enum q_numerics numerics)
+{
+    int reference = numerics == Q_REFERENCE;
+    if (c->kind == Q_CARD_CUDA) return (struct gate_speed){ c->sms * (reference ? 4e9 : 16e9), reference ? 16 : 64 };
+    return (struct gate_speed){ c->threads * (reference ? 20e9 : 80e9), reference ? 4 : 16 };
+}
+
+/* --- jobs -------------------------------------------------------------------------------------------------------------- */
+
+static void add(cJSON *q, const char *name, const char *text)
+{
+    if (text) cJSON_AddStringToObject(q, name, text);
+}
+
+static cJSON *job(const struct gate *g, const char *what, enum q_numerics numerics, const char *tunes)
 {
     const struct gate_opts *o = g->o;
-    struct store_opts so = { .tunes = tunes };
-    struct build_opts b = *o->build;
-    struct target t = *o->t;
-    struct defaults_result done;
-    int rc = store_open(&b.store, &so, e);
-    if (rc) return rc;
-    t.numerics = numerics;
-    rc = defaults_make(&t, o->g, &b, o->compiler, o->given, NULL, NULL, &done, e);
-    store_close(b.store);
+    struct gate_speed speed = speed_of(&o->t->card, numerics);
+    char dir[Q_PATH];
+    cJSON *q = cJSON_CreateObject();
+    snprintf(dir, sizeof dir, "%s", o->program);
+    char *slash = strrchr(dir, '/');
+    if (slash) *slash = 0;
+    add(q, "do", what);
+    add(q, "trace", g->trace);
+    add(q, "report", g->lines);
+    add(q, "model", o->model);
+    add(q, "preset", o->preset);
+    add(q, "type", o->preset ? o->type : NULL);
+    add(q, "device", o->device);
+    add(q, "numerics", q_numerics_name(numerics));
+    add(q, "kv_k", o->t->kv_k);
+    add(q, "kv_v", o->t->kv_v);
+    add(q, "tunes", tunes);
+    add(q, "program_dir", dir);
+    cJSON_AddNumberToObject(q, "threads", o->t->card.threads);
+    cJSON_AddNumberToObject(q, "n_ctx", o->t->model->config.n_ctx_train);
+    cJSON_AddNumberToObject(q, "answer", g->answer);
+    cJSON_AddNumberToObject(q, "rate", speed.rate);
+    cJSON_AddNumberToObject(q, "least", speed.least);
+    cJSON_AddNumberToObject(q, "must", g->against_default);
+    cJSON_AddNumberToObject(q, "seconds", g->seconds);
+    cJSON_AddNumberToObject(q, "patience", 4 * g->seconds + 20);
+    return q;
+}
+
+/* What the child says about a job: that it failed is no error here. */
+static int ask(struct gate *g, cJSON *q, cJSON **answer, struct verdict *v, struct q_err *e)
+{
+    int rc = gate_ask(&g->ask, q, answer, e);
+    memset(v, 0, sizeof *v);
+    if (rc && rc != Q_EINTERNAL) return rc;
+    const char *why = rc ? e->text : cJSON_GetStringValue(cJSON_GetObjectItem(*answer, "why"));
+    v->failed = rc || !cJSON_IsTrue(cJSON_GetObjectItem(*answer, "ok"));
+    v->slow = cJSON_IsTrue(cJSON_GetObjectItem(*answer, "slow"));
+    if (v->failed) snprintf(v->why, sizeof v->why, "%.399s", why ? why : "gives an answer that is not understood");
+    return Q_OK;
+}
+
+/* --- the reference ----------------------------------------------------------------------------------------------------- */
+
+static int read_texts(struct gate *g, enum q_numerics numerics, struct verdict *v, struct q_err *e)
+{
+    cJSON *answer = NULL;
+    g->ask.load_s = LOAD_S;
+    g->ask.silence_s = fmax(PATIENT_S, 4 * g->seconds);
+    int rc = ask(g, job(g, "reference", numerics, g->against_default ? g->set : NULL), &answer, v, e);
+    cJSON_Delete(answer);
     return rc;
 }
 
-static int open_engine(const struct gate *g, enum q_numerics numerics, const char *tunes, struct q_engine **en, struct q_err *e)
+/* In the reference's place: the set of default params. It reads one text however slow it is. */
+static int read_by_default(struct gate *g, struct verdict *v, struct q_err *e)
 {
-    const struct gate_opts *o = g->o;
-    int rc = complete_set(g, numerics, tunes, e);
-    if (rc) return rc;
-    struct q_engine_opts eo = { .model = o->model, .preset = o->preset, .preset_type = o->preset ? o->type : NULL, .threads = o->t->card.threads,
-                                .ctx = 256, .max_rows = PROMPT, .max_out = PROMPT, .numerics = numerics, .kv_k = o->t->kv_k, .kv_v = o->t->kv_v,
-                                .tunes = tunes, .program_dir = o->program_dir, .device = o->device };
-    return q_engine_open(en, &eo, e);
+    g->against_default = 1;
+    memcpy(g->why_not, v->why, sizeof g->why_not);
+    progress_line(g->o->progress, "gate: no reference: %s; the default params' set stands in for it", g->why_not);
+    gate_use_first(g, 0);
+    g->seconds *= 4;
+    int rc = gate_write_set(g, g->o->t->numerics, 0, e);
+    if (!rc) rc = read_texts(g, g->o->t->numerics, v, e);
+    return !rc && v->failed ? q_fail(e, Q_EINTERNAL, "gate: even the set of default params fails: %s; nothing is written", v->why) : rc;
 }
 
-/* Rows at [from, from + n) of a text, all logits. */
-static int feed(struct gate *g, struct q_engine *en, struct q_seq *s, const struct text *t, int from, int n, struct q_result *r, struct q_err *e)
-{
-    q_ticket ticket;
-    int rc = interrupted(g, e);
-    if (rc) return rc;
-    for (int i = 0; i < n; i++)
-        g->rows[i] = (struct q_row){ .seq = s, .token = t->ids[from + i], .pos = { -1, -1, -1 }, .parent = -1, .want = Q_WANT_LOGITS };
-    rc = q_step_submit(en, &(struct q_step){ .rows = g->rows, .n_rows = n }, &ticket, e);
-    return rc ? rc : q_step_wait(en, ticket, r, e);
-}
-
-/* --- texts and the reference ------------------------------------------------------------------------------------------- */
-
-/* Ids spread over the vocabulary. */
-static void synthetic_texts(struct gate *g)
-{
-    g->n_texts = 2;
-    for (int i = 0; i < g->n_texts; i++) {
-        struct text *t = &g->text[i];
-        t->n_prompt = 40;
-        t->n = 40 + LEAST_ANSWER;
-        for (int j = 0; j < t->n; j++) t->ids[j] = (int)((unsigned)(j + 1 + 1000 * i) * 2654435761u % (unsigned)g->vocab);
-    }
-}
-
-static int real_texts(struct gate *g, const struct tokenizer *tok, int most, struct q_err *e)
-{
-    int rc = Q_OK;
-    for (; g->n_texts < TEXTS && gate_corpus[g->n_texts] && !rc; g->n_texts++) {
-        const char *text = gate_corpus[g->n_texts];
-        struct text *t = &g->text[g->n_texts];
-        struct tok_ids ids = { 0 };
-        rc = tok_encode(tok, text, strlen(text), 0, &ids, e);
-        int room = most - LEAST_ANSWER < PROMPT ? most - LEAST_ANSWER : PROMPT;
-        for (t->n_prompt = 0; !rc && t->n_prompt < room && t->n_prompt < (int)ids.n; t->n_prompt++) t->ids[t->n_prompt] = ids.at[t->n_prompt];
-        t->n = t->n_prompt + ANSWER < most ? t->n_prompt + ANSWER : most;
-        free(ids.at);
-    }
-    return rc;
-}
-
-static int make_texts(struct gate *g, struct q_engine *en, struct q_err *e)
-{
-    const struct tokenizer *tok = q_engine_tokenizer(en);
-    int most = (int)(MEMORY / (4.0 * g->vocab * TEXTS)), rc = Q_OK;
-    g->synthetic = !tok;
-    if (most > PROMPT + ANSWER) most = PROMPT + ANSWER;
-    if (most < 2 * LEAST_ANSWER) most = 2 * LEAST_ANSWER;
-    if (g->synthetic) synthetic_texts(g);
-    else rc = real_texts(g, tok, most, e);
-    size_t positions = TEXTS * (PROMPT + ANSWER);
-    if (!rc && !(g->ref = malloc(positions * (size_t)g->vocab * sizeof *g->ref))) rc = q_fail(e, Q_EMEM, "no memory for the gate's logits");
-    return rc;
-}
-
-static int largest(const float *x, int n)
-{
-    int best = 0;
-    for (int i = 1; i < n; i++)
-        if (x[i] > x[best]) best = i;
-    return best;
-}
-
-static void keep(struct gate *g, const struct q_result *r, int n)
-{
-    size_t vocab = (size_t)g->vocab;
-    memcpy(g->ref + (size_t)g->positions * vocab, r->logits, (size_t)n * vocab * sizeof *g->ref);
-    g->positions += n;
-}
-
-/* The reference reads a prompt and answers; of presets the answer is given. */
-static int reference_text(struct gate *g, struct q_engine *en, struct q_seq *s, struct text *t, struct q_err *e)
-{
-    struct q_result r;
-    int rc = feed(g, en, s, t, 0, t->n_prompt, &r, e);
-    if (!rc) keep(g, &r, t->n_prompt);
-    for (int at = t->n_prompt; at < t->n && !rc; at++) {
-        if (!g->synthetic) t->ids[at] = largest(g->ref + (size_t)(g->positions - 1) * (size_t)g->vocab, g->vocab);
-        rc = feed(g, en, s, t, at, 1, &r, e);
-        if (!rc) keep(g, &r, 1);
-    }
-    return rc;
-}
-
-/* When the first text shows that all would take too long, the others are answered shortly. */
-static void shorten(struct gate *g, double seconds)
-{
-    if (seconds * g->n_texts <= SECONDS) return;
-    for (int i = 1; i < g->n_texts; i++) g->text[i].n = g->text[i].n_prompt + LEAST_ANSWER;
-}
-
+/* A reference that does not fit this machine, in time, memory or kernels, can be done without; one that crashes cannot. */
 static int reference(struct gate *g, struct q_err *e)
 {
-    struct q_engine *en;
-    struct q_seq *s = NULL;
-    int rc = open_engine(g, Q_REFERENCE, NULL, &en, e);
-    if (rc) return rc;
-    g->vocab = q_engine_model(en)->config.n_vocab;
-    rc = make_texts(g, en, e);
-    if (!rc) rc = q_seq_open(en, &s, e);
-    for (int i = 0; i < g->n_texts && !rc; i++) {
-        double t0 = progress_now();
-        q_seq_clear(s);
-        rc = reference_text(g, en, s, &g->text[i], e);
-        if (i == 0) shorten(g, progress_now() - t0);
-    }
-    q_seq_close(s);
-    q_engine_close(en);
-    return rc;
+    struct verdict v = { .failed = 1, .slow = 1 };
+    struct q_err why;
+    int rc = gate_write_set(g, Q_REFERENCE, 1, &why);
+    if (rc == Q_EINTERNAL || rc == Q_EUNSUP) snprintf(v.why, sizeof v.why, "%.399s", why.text);
+    else if (rc) return q_fail(e, rc, "%s", why.text);
+    else if ((rc = read_texts(g, Q_REFERENCE, &v, e))) return rc;
+    if (v.failed && !v.slow) return q_fail(e, Q_EINTERNAL, "gate: the reference fails: %s; nothing is written", v.why);
+    if (v.failed && (rc = read_by_default(g, &v, e))) return rc;
+    g->ask.silence_s = fmax(PATIENT_S, 4 * g->ask.slowest);
+    return gate_trace_open(&g->t, g->trace, e);
 }
 
 /* --- a set's score ----------------------------------------------------------------------------------------------------- */
 
-static double logsumexp(const float *x, int n, float max)
-{
-    double sum = 0;
-    for (int i = 0; i < n; i++) sum += exp((double)x[i] - max);
-    return max + log(sum);
-}
+static double number(const cJSON *answer, const char *name) { return cJSON_GetNumberValue(cJSON_GetObjectItem(answer, name)); }
 
-/* One position: KLD and first choices. NaN in `got` gives NaN, which passes nothing. */
-static void compare(const struct gate *g, const float *ref, const float *got, struct score *s)
+/* NaN comes as null, and as NaN out of it. */
+static void take_score(struct score *s, const cJSON *answer)
 {
-    int first = largest(ref, g->vocab), got_first = largest(got, g->vocab);
-    double zr = logsumexp(ref, g->vocab, ref[first]), zg = logsumexp(got, g->vocab, got[got_first]), kld = 0;
-    float second = -INFINITY;
-    for (int i = 0; i < g->vocab; i++) {
-        kld += exp(ref[i] - zr) * ((ref[i] - zr) - (got[i] - zg));
-        if (i != first && ref[i] > second) second = ref[i];
+    const cJSON *tenth = cJSON_GetObjectItem(answer, "tenth"), *worst = cJSON_GetObjectItem(answer, "worst");
+    s->kld = number(answer, "kld");
+    s->angle = number(answer, "angle");
+    s->rows = (int)number(answer, "rows");
+    s->kept = (int)number(answer, "kept");
+    s->differ = (int)number(answer, "differ");
+    s->exceptions = (int)number(answer, "exceptions");
+    for (int i = 0; i < SCORE_TENTHS; i++) s->tenth[i] = cJSON_GetNumberValue(cJSON_GetArrayItem(tenth, i));
+    for (int i = 0; i < SCORE_WORST && i < cJSON_GetArraySize(worst); i++) {
+        const char *line = cJSON_GetStringValue(cJSON_GetArrayItem(worst, i));
+        snprintf(s->worst[i], sizeof s->worst[i], "%s", line ? line : "");
     }
-    s->kld += kld;
-    if (got_first == first) return;
-    double margin = (double)ref[first] - second;
-    s->exceptions += margin > MARGIN;
-    s->worst_margin = fmax(s->worst_margin, margin);
 }
 
-static int score_text(struct gate *g, struct q_engine *en, struct q_seq *q, const struct text *t, int *at, struct score *s, struct q_err *e)
+static int score_set(struct gate *g, const char *name, struct verdict *v, struct q_err *e)
 {
-    struct q_result r;
-    int rc = Q_OK;
-    for (int from = 0, n; from < t->n && !rc; from += n) {
-        n = from ? 1 : t->n_prompt;
-        rc = feed(g, en, q, t, from, n, &r, e);
-        for (int i = 0; i < n && !rc; i++, ++*at)
-            compare(g, g->ref + (size_t)*at * (size_t)g->vocab, r.logits + (size_t)i * (size_t)g->vocab, s);
-    }
-    return rc;
-}
-
-static int in_use(const struct gate *g, const char *op)
-{
-    for (int i = 0; i < g->n_ops; i++)
-        if (!strcmp(g->ops[i], op)) return g->use[i];
-    return 1;
-}
-
-/* The set under test as records of a directory: winners of the ops in use, default params of the others. */
-static int write_set(const struct gate *g, struct q_err *e)
-{
-    struct store_opts so = { .tunes = g->dir };
-    struct store *s;
-    dir_remove(g->dir);
-    int rc = dir_make(g->dir, e);
-    if (!rc) rc = store_open(&s, &so, e);
-    if (rc) return rc;
-    for (int i = 0; i < g->l->n && !rc; i++) {
-        const struct found *f = &g->l->f[i];
-        const struct record *r = f->fresh && f->base.origin[0] && !in_use(g, f->problem.op) ? &f->base : &f->record;
-        if (r->origin[0]) rc = store_put(s, r, e);
-    }
-    store_close(s);
-    return rc;
-}
-
-static int score_set(struct gate *g, struct score *s, struct q_err *e)
-{
-    struct q_engine *en;
-    struct q_seq *q = NULL;
-    int at = 0, rc = write_set(g, e);
-    memset(s, 0, sizeof *s);
-    if (!rc) rc = open_engine(g, g->o->t->numerics, g->dir, &en, e);
-    if (rc) return rc;
-    rc = q_seq_open(en, &q, e);
-    for (int i = 0; i < g->n_texts && !rc; i++) {
-        q_seq_clear(q);
-        rc = score_text(g, en, q, &g->text[i], &at, s, e);
-    }
-    s->kld /= g->positions;
-    q_seq_close(q);
-    q_engine_close(en);
+    enum q_numerics numerics = g->o->t->numerics;
+    cJSON *answer = NULL;
+    int rc = gate_write_set(g, numerics, 0, e);
+    if (!rc) rc = ask(g, job(g, "score", numerics, g->set), &answer, v, e);
+    if (!rc && !v->failed) take_score(&v->s, answer);
+    if (!rc) gate_report_set(g, name, v);
+    cJSON_Delete(answer);
     return rc;
 }
 
 /* --- the verdict ------------------------------------------------------------------------------------------------------- */
 
-static int passes(const struct gate *g, const struct score *s, const struct score *base)
+static int passes(const struct gate *g, const struct verdict *v, const struct score *base)
 {
-    return s->kld <= 1.5 * base->kld + 1e-6 && (g->synthetic || s->exceptions <= base->exceptions);
-}
-
-static void use_first(struct gate *g, int n)
-{
-    for (int i = 0; i < g->n_ops; i++) g->use[i] = i < n;
-}
-
-static void list_ops(struct gate *g)
-{
-    for (int i = 0; i < g->l->n; i++) {
-        const struct found *f = &g->l->f[i];
-        int j = 0;
-        if (!f->fresh || !f->base.origin[0] || !strcmp(f->record.params, f->base.params)) continue;
-        while (j < g->n_ops && strcmp(g->ops[j], f->problem.op)) j++;
-        if (j == g->n_ops && j < MOST_OPS) strcpy(g->ops[g->n_ops++], f->problem.op);
-    }
-}
-
-/* Back to default params, and nothing is written of it. */
-static void drop_op(struct gate *g, int culprit)
-{
-    for (int i = 0; i < g->l->n; i++) {
-        struct found *f = &g->l->f[i];
-        if (strcmp(f->problem.op, g->ops[culprit]) || !f->base.origin[0]) continue;
-        f->record = f->base;
-        f->fresh = 0;
-    }
-    memmove(&g->ops[culprit], &g->ops[culprit + 1], (size_t)(--g->n_ops - culprit) * sizeof g->ops[0]);
+    const struct score *s = &v->s;
+    if (v->failed) return 0;
+    if (g->against_default) return s->kld <= DEFAULT_BOUND && !s->exceptions;
+    if (!(s->kld <= 1.5 * base->kld + 1e-6)) return 0;
+    return g->t->synthetic ? s->angle <= 1.5 * base->angle + 1e-6 : s->exceptions <= base->exceptions;
 }
 
 /* The least number of ops, in their order, whose winners fail together: the last of them is the culprit. */
 static int find_culprit(struct gate *g, const struct score *base, int *culprit, struct q_err *e)
 {
     int good = 0, bad = g->n_ops, rc = Q_OK;
-    struct score s;
+    struct verdict v;
+    char name[80];
     while (bad - good > 1 && !rc) {
         int middle = (good + bad) / 2;
-        use_first(g, middle);
-        rc = score_set(g, &s, e);
-        if (!rc) *(passes(g, &s, base) ? &good : &bad) = middle;
+        gate_use_first(g, middle);
+        snprintf(name, sizeof name, "winners up to op %.24s", g->ops[middle - 1]);
+        rc = score_set(g, name, &v, e);
+        if (!rc) *(passes(g, &v, base) ? &good : &bad) = middle;
     }
     *culprit = bad - 1;
     return rc;
 }
 
-static int judge(struct gate *g, struct score *s, struct score *base, struct q_err *e)
+static void tell_culprit(const struct gate *g, const struct verdict *v, const struct score *base, const char *op)
 {
-    list_ops(g);
-    use_first(g, 0);
-    int rc = score_set(g, base, e);
-    if (!rc && !(base->kld < 1)) return q_fail(e, Q_EINTERNAL, "gate: even default params are %.3g (mean KLD) away from the reference; nothing is written", base->kld);
-    for (;;) {
-        int culprit;
-        use_first(g, g->n_ops);
-        if (rc || (rc = score_set(g, s, e)) || passes(g, s, base) || !g->n_ops) return rc;
-        if ((rc = find_culprit(g, base, &culprit, e))) return rc;
-        progress_line(g->o->progress, "gate: mean KLD %.3g (default params %.3g), %d first choices differ beyond a margin of %.1f: %s is to blame and keeps its default params",
-                      s->kld, base->kld, s->exceptions, MARGIN, g->ops[culprit]);
-        drop_op(g, culprit);
-    }
+    char what[sizeof v->why + 32];
+    if (v->failed) snprintf(what, sizeof what, "the set fails: %s", v->why);
+    else snprintf(what, sizeof what, "mean KLD %.3g (default params %.3g), %d first choices differ beyond a margin of %.1f", v->s.kld, base->kld, v->s.exceptions, GATE_MARGIN);
+    progress_line(g->o->progress, "gate: %s: %s is to blame and keeps its default params", what, op);
+    if (!v->failed) gate_tell(g, &v->s);
+    if (g->report) fprintf(g->report, "%s is to blame and keeps its default params\n", op);
 }
 
-static void summarise(const struct gate *g, const struct score *s, const struct score *base, char *dst, size_t cap)
+/* How far default params are, which is what a set is held against; and how long a step takes. */
+static int judge_default(struct gate *g, struct score *base, struct q_err *e)
 {
-    int answers = 0;
-    for (int i = 0; i < g->n_texts; i++) answers += g->text[i].n - g->text[i].n_prompt;
-    snprintf(dst, cap, "gate passed: %d positions, %d of them %s; mean KLD %.3g, default params %.3g; %d first choices differ beyond a margin of %.1f (default %d)",
-             g->positions, answers, g->synthetic ? "given one by one" : "continued greedily", s->kld, base->kld, s->exceptions, MARGIN, base->exceptions);
+    struct verdict v = { 0 };
+    gate_use_first(g, 0);
+    int rc = g->against_default ? Q_OK : score_set(g, "default params", &v, e);
+    if (rc) return rc;
+    if (v.failed) return q_fail(e, Q_EINTERNAL, "gate: even the set of default params fails: %s; nothing is written", v.why);
+    if (!(v.s.kld < 1)) return q_fail(e, Q_EINTERNAL, "gate: even default params are %.3g (mean KLD) away from the reference; nothing is written", v.s.kld);
+    *base = v.s;
+    g->ask.silence_s = fmax(LEAST_S, 8 * g->ask.slowest);
+    return Q_OK;
+}
+
+static int judge(struct gate *g, struct verdict *v, struct score *base, struct q_err *e)
+{
+    int culprit, rc = judge_default(g, base, e);
+    while (!rc) {
+        *v = (struct verdict){ .s = *base };
+        if (!g->n_ops) return Q_OK;
+        gate_use_first(g, g->n_ops);
+        if ((rc = score_set(g, "all winners", v, e)) || passes(g, v, base) || (rc = find_culprit(g, base, &culprit, e))) return rc;
+        tell_culprit(g, v, base, g->ops[culprit]);
+        gate_drop_op(g, culprit);
+    }
+    return rc;
+}
+
+static int run(struct gate *g, char *summary, size_t cap, struct q_err *e)
+{
+    struct verdict v;
+    struct score base = { 0 };
+    gate_list_ops(g);
+    int rc = path_join(g->set, e, g->dir, "set", NULL);
+    if (!rc) rc = path_join(g->trace, e, g->dir, "trace", NULL);
+    if (!rc) rc = path_join(g->lines, e, g->dir, "lines", NULL);
+    if (!rc) rc = reference(g, e);
+    if (!rc) rc = judge(g, &v, &base, e);
+    if (rc) return rc;
+    gate_tell(g, &v.s);
+    gate_summarise(g, &v.s, &base, summary, cap);
+    if (g->report) fprintf(g->report, "%s\n", summary);
+    return Q_OK;
 }
 
 int gate_run(const struct gate_opts *o, struct found_list *l, char *summary, size_t cap, struct q_err *e)
 {
-    struct gate g = { .o = o, .l = l };
-    struct score s, base;
+    struct gate g = { .o = o, .l = l, .ask = { .program = o->program, .signal_fd = o->build->signal_fd, .progress = o->progress } };
+    char *text = NULL;
+    size_t n = 0;
     summary[0] = 0;
-    g.rows = calloc(PROMPT, sizeof *g.rows);
-    int rc = g.rows ? store_workdir(o->build->store, g.dir, e) : q_fail(e, Q_EMEM, "no memory for the gate");
+    set_budget(&g);
+    g.report = open_memstream(&text, &n);
+    int rc = store_workdir(o->build->store, g.dir, e);
     if (!rc) {
-        rc = reference(&g, e);
-        if (!rc) rc = judge(&g, &s, &base, e);
-        if (!rc) summarise(&g, &s, &base, summary, cap);
+        rc = run(&g, summary, cap, e);
+        gate_trace_close(g.t);
         dir_remove(g.dir);
     }
-    free(g.rows);
-    free(g.ref);
+    if (g.report) fclose(g.report);
+    if (text && n) gate_write_report(&g, text, n);
+    free(text);
     return rc;
 }

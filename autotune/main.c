@@ -1,5 +1,6 @@
-/* quarry-tune: kernel sets made, measured, listed and carried about (verbs.h). `--measure` and `--compile` make it its own measuring and
- * compiling child. */
+/* quarry-tune: kernel sets made, measured, listed and carried about (verbs.h). `--measure`, `--compile` and `--gate` make it
+ * its own measuring, compiling and judging child. */
+#include "gate.h"
 #include "measure.h"
 #include "nvrtc.h"
 #include "options.h"
@@ -70,6 +71,7 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN);   /* a file size limit is then an error of write, with its line; the children inherit it */
     if (argc == 3 && !strcmp(argv[1], "--measure")) return measure_child(argv[2]);
     if (argc > 1 && !strcmp(argv[1], "--compile")) return nvrtc_child(argc - 2, argv + 2);
+    if (argc == 2 && !strcmp(argv[1], "--gate")) return gate_child();
     if (argc == 4 && !strcmp(argv[1], "--nvrtc-report")) return nvrtc_report(argv + 2);
     if (argc == 5 && !strcmp(argv[1], "--compile-ptx")) return compile_ptx(argv + 2);
     if (options_read(&o, argc, argv, &e)) {

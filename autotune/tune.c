@@ -286,12 +286,8 @@ static int again(const struct tuner *t)
 static int pass_gate(struct tuner *t, char *summary, size_t cap, struct q_err *e)
 {
     const struct tune_opts *o = t->o;
-    char dir[Q_PATH];
-    snprintf(dir, sizeof dir, "%s", o->program);
-    char *slash = strrchr(dir, '/');
-    if (slash) *slash = 0;
-    struct gate_opts g = { .t = o->t, .model = o->model, .preset = o->preset, .type = o->type, .tunes = o->tunes, .program_dir = dir, .device = o->device,
-                           .g = o->g, .build = o->build, .compiler = o->compiler, .given = o->given, .progress = &t->progress };
+    struct gate_opts g = { .t = o->t, .model = o->model, .preset = o->preset, .type = o->type, .tunes = o->tunes, .program = o->program, .device = o->device,
+                           .effort = o->effort, .g = o->g, .build = o->build, .compiler = o->compiler, .given = o->given, .progress = &t->progress };
     progress_line(&t->progress, "gate: the set against numerics reference");
     return gate_run(&g, &t->found, summary, cap, e);
 }
@@ -334,7 +330,7 @@ static int finish_idle(const struct tuner *t, double start, struct q_err *e)
 
 static int finish(struct tuner *t, double start, struct q_err *e)
 {
-    char gate[512] = "";
+    char gate[GATE_SUMMARY] = "";
     if (!fresh(t) && !again(t)) return finish_idle(t, start, e);
     measure_close(t->measure);     /* its memory is the gate's now */
     t->measure = NULL;

@@ -246,7 +246,7 @@ def test_interrupt_keeps_what_is_built_and_leaves_no_rest(tmp_path):
     begin = time.monotonic()
     err = process.communicate(timeout=30)[1]
     assert time.monotonic() - begin < 2
-    assert process.returncode == 1 and "interrupted" in err
+    assert process.returncode == 130 and "interrupted" in err
     assert not list((tmp_path / ".cache/quarry/objects").glob("work-*"))
     assert not list((tmp_path / ".cache/quarry").rglob(".tmp-*"))
     kept = len(objects(tmp_path))
@@ -355,7 +355,7 @@ def test_tuned_records_are_one_sorted_line(tuned):
 
 
 def test_the_gate_ran_before_anything_was_written(tuned):
-    assert re.search(r"gate passed: \d+ positions, \d+ of them continued greedily; mean KLD ", tuned[1].stdout)
+    assert re.search(r"gate passed: \d+ positions, \d+ of them continued greedily, of \d+ of \d+ texts .*; mean KLD ", tuned[1].stdout)
 
 
 def test_candidates_that_crash_or_are_wrong_fail_alone(tuned):
@@ -438,32 +438,12 @@ def test_what_was_changed_by_hand_is_never_believed(tuned, tmp_path):
     (home / ".cache/quarry/objects" / gone[:2] / (gone + ".so")).unlink()
     planned = states(home, *args)
     assert {op: s for op, s in planned.items() if s != {"recorded"}} == {
-        "swiglu": {"to be measured"}, "gated_norm": {"to be measured"}, "conv_silu": {"to be measured"}, "rope_table": {"looked at again"}}
+        "swiglu": {"to be measured"}, "gated_norm": {"to be measured"}, "conv_silu": {"looked at again"}, "rope_table": {"looked at again"}}
     done = tune(home, "tune", *args)
     assert done.returncode == 0 and "gate passed" in done.stdout, done.stderr
-    assert done.stderr.count("what is recorded is not believed: ") == 2
+    assert "what is recorded is not legal: " in done.stderr and "what is recorded is not what its params give" in done.stderr
     assert str(cut) in done.stderr and "rope_table" not in done.stderr      # built again with the default kernels
     assert set.union(*states(home, *args).values()) == {"recorded"}
-
-
-def test_explain_tells_why(tuned):
-    home, args = tuned[0], ("-t", "1", "--device", "cpu")
-    path, record = record_of(home, "gdn_step")
-    for model in ((), ("-m", str(TINY))):
-        text = tune(home, "explain", "gdn_step", *args, *model).stdout
-        assert text.startswith(f"gdn_step {record['shape']}\n  winner    {record['params']}\n            tuned with effort quick; ")
-        assert f"{record['measured'][0]['median_us']:.1f} us, spread " in text and f"{record['roof']['pct']:.0f} % of what " in text
-        got = json.loads(tune(home, "explain", "gdn_step", *args, *model, "--json").stdout)
-        assert [g["record"] for g in got] == [record]
-    matmuls = [json.loads(p.read_text()) for p in tuned_records(home) if p.parent.name == "matmul"]
-    text = tune(home, "explain", "matmul", "n=1280", *args).stdout
-    assert text.count("winner") >= 1 and text.count("\nmatmul ") + 1 == len([r for r in matmuls if "n=1280" in r["shape"]])
-    other = tune(home, "explain", "gdn_step", "-t", "2", "--device", "cpu", "-m", str(TINY)).stdout
-    assert "            borrowed from " + record["card"] in other
-    for words, why in ((("fly",), "expected one of"), (("matmul", "n=7,"), "expected a part of"), (("matmul", "-t", "7"), "nothing was measured for ")):
-        done = tune(home, "explain", *words, "--device", "cpu", *(args[:2] if "-t" not in words else ()))
-        assert done.returncode == 1 and done.stdout == "" and why in done.stderr.splitlines()[-1]
-    assert tune(home, "explain").returncode == 2
 
 
 def test_a_changed_template_is_that_ops_affair_alone(tuned, tmp_path):
@@ -526,31 +506,6 @@ def test_bench_traces_every_kernel(tuned):
     decode = {r["op"] for r in lines if r["trace"] == "tg4"}
     assert {"matmul", "gdn_chunk", "attn_prefill"} <= prefill and {"matvec", "gdn_step", "attn_decode"} <= decode
     assert all(r["us"] > 0 and r["calls"] > 0 and r["bytes"] > 0 and r["percent_of_roof"] > 0 for r in lines)
-
-
-# A compiler that makes the default conv_silu slow, and the others wrong for row counts that no check meets: they win, and the gate must
-# find out.
-CHEATING_CC = """#!/bin/sh
-case "$*" in
-*conv_silu*DEFAULT.c*) sed -i '/^void conv_silu/{n;s/{/{ for (volatile int i = 0; i < 100000; i++) {}/}' ./*conv_silu*DEFAULT.c ;;
-*conv_silu*) for f in ./*conv_silu*.c; do case $f in *DEFAULT.c) ;; *) grep -q 'n_rows > 9' "$f" || sed -i '/^void conv_silu/{n;s/{/{ if (a->step->n_rows > 9 \\&\\& a->step->n_rows < 512) return;/}' "$f" ;; esac; done ;;
-esac
-exec cc "$@"
-"""
-
-
-def test_the_gate_names_the_op_that_is_to_blame(tmp_path):
-    default = subprocess.run([BUILD / "quarry-gen", "conv_silu", "--shape", "channels=1280,taps=4"], capture_output=True, text=True).stdout
-    vecs = re.search(r"vecs\d", default)
-    cc = tmp_path / "cheating-cc"
-    cc.write_text(CHEATING_CC.replace("DEFAULT", vecs.group(0)))
-    cc.chmod(0o755)
-    done = tune(tmp_path, "tune", "--effort", "quick", "-t", "1", "-j", "1", "-m", str(TINY), "--cc", str(cc))
-    assert done.returncode == 0, done.stderr
-    assert "conv_silu is to blame and keeps its default params" in done.stderr
-    assert "gate passed" in done.stdout
-    assert {p.parent.name for p in tuned_records(tmp_path)} >= {"matmul", "layout"}
-    assert not [p for p in tuned_records(tmp_path) if p.parent.name == "conv_silu"]
 
 
 def failing_cc(tmp_path):

@@ -1,0 +1,36 @@
+/* How far a set's logits are from the reference's: KL(reference || set), cosine, first choices, and all of it by position. */
+#ifndef Q_GATE_SCORE_H
+#define Q_GATE_SCORE_H
+
+#include "gate_texts.h"
+#include <stdio.h>
+
+#define GATE_MARGIN 0.5         /* a first choice that the reference is surer of must be the set's too */
+
+enum { SCORE_TENTHS = 10, SCORE_WORST = 5 };
+
+struct score {
+    double kld;                 /* mean over the rows whose logits are kept */
+    double angle;               /* mean of 1 - cosine */
+    double tenth[SCORE_TENTHS]; /* mean KLD by position in its text, in tenths of the text's length; -1: no row */
+    int rows, kept;
+    int differ;                 /* rows with another first choice */
+    int exceptions;             /* of them, those where the reference's margin is above GATE_MARGIN */
+    char worst[SCORE_WORST][160];   /* lines about those with the largest margins; "": no more */
+};
+
+/* Sums on their way to a score. */
+struct scorer {
+    const struct trace *t;
+    const struct tokenizer *tok;    /* NULL: ids are printed as numbers */
+    FILE *report;                   /* gets a line for each other first choice */
+    struct score s;
+    double sum[SCORE_TENTHS], margin[SCORE_WORST];
+    int n[SCORE_TENTHS];
+};
+
+/* The next row in the trace's order. Q_EINTERNAL: it is about another position. NaN in `got` makes the KLD NaN, which passes nothing. */
+int score_row(struct scorer *c, int text, int pos, const float *got, struct q_err *e);
+void score_finish(struct scorer *c);
+
+#endif
