@@ -112,11 +112,10 @@ static void take_evidence(struct record *own, const struct record *r)
     own->read_rate = r->read_rate;
 }
 
-static int compare(struct gen *g, const struct record *r, struct record *own, const struct gen_kernel *k, struct q_err *e)
+static int check_limits(struct gen *g, const struct record *r, struct record *own, const struct gen_kernel *k, struct q_err *e)
 {
     double bytes = 0, ops = 0;
     size_t n = strlen(unit_of(k));
-    if (!is_same(own, r)) return bad(e, r, "it is not what this version's generator makes of its params");
     if (!strcmp(r->profile, "strict") && strcmp(own->numerics, "canonical")) return bad(e, r, "strict numerics admit the canonical class alone");
     if (n > TEXT) return bad(e, r, "its text is longer than 2 MiB");
     if (n && (gen_cost(g, r->op, r->shape, 1, 0, &bytes, &ops, e) || !(bytes <= CALL_BYTES)))
@@ -125,15 +124,24 @@ static int compare(struct gen *g, const struct record *r, struct record *own, co
     return Q_OK;
 }
 
+int judge_own(struct gen *g, const struct q_card *card, const struct record *r, struct record *own, struct gen_kernel *k, struct q_err *e)
+{
+    memset(k, 0, sizeof *k);
+    int rc = make_own(g, card, r, own, k, e);
+    if (rc || is_same(own, r)) return rc;
+    gen_kernel_free(k);
+    return bad(e, r, "it is not what this version's generator makes of its params");
+}
+
 int judge_record(struct gen *g, const struct q_card *card, const struct record *r, struct record *own, struct gen_kernel *k, struct q_err *e)
 {
     memset(k, 0, sizeof *k);
     if (!has_op(g, r->op)) return q_fail(e, Q_EUNSUP, "%s: this version has no such op", r->op);
     int rc = check_words(r, card, e);
     if (!rc) rc = check_sizes(r, e);
-    if (!rc) rc = make_own(g, card, r, own, k, e);
-    if (!rc) rc = compare(g, r, own, k, e);
-    if (rc) gen_kernel_free(k);
+    if (!rc) rc = judge_own(g, card, r, own, k, e);
+    if (rc) return rc;
+    if ((rc = check_limits(g, r, own, k, e))) gen_kernel_free(k);
     return rc;
 }
 
@@ -149,6 +157,7 @@ int judge_move(struct gen *g, const struct q_card *card, struct record *own, str
         gen_kernel_free(k);
         return q_fail(e, Q_EUNSUP, "%s %s: its params give another kernel here", own->op, own->shape);
     }
+    strcpy(own->from, own->card);
     strcpy(own->card, card->key);
     own->launch = k->launch;
     if (strcmp(own->origin, "default")) strcpy(own->origin, "borrowed");

@@ -14,6 +14,9 @@
 /* card: of the bundle. *own: the record as this build says it, without objects; *k: its kernel, owned by the caller, without a unit where
  * the op is a choice. Q_EUNSUP: the record is of other templates than this build's, or of an op that it does not have. Q_EINPUT: it is none. */
 int judge_record(struct gen *g, const struct q_card *card, const struct record *r, struct record *own, struct gen_kernel *k, struct q_err *e);
+/* Of these the part that also holds for a record of this machine: its params are legal, and all that it says of their kernel is what they give.
+ * *own has no evidence. */
+int judge_own(struct gen *g, const struct q_card *card, const struct record *r, struct record *own, struct gen_kernel *k, struct q_err *e);
 /* The same kernel on another card: its params must be legal there and give the same text. The launch is the other card's. Q_EUNSUP: not so. */
 int judge_move(struct gen *g, const struct q_card *card, struct record *own, struct gen_kernel *k, struct q_err *e);
 /* Which object of the record is what the kernel's text compiles to (kind, flags and name are right); NULL: none. */

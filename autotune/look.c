@@ -83,6 +83,79 @@ int look_open(struct look *l, const struct target *t, struct gen *g, struct stor
     return rc;
 }
 
+/* --- what is recorded ------------------------------------------------------------------------------------------------- */
+
+struct collecting {
+    struct look *l;
+    const struct target *t;
+    struct gen *g;
+    int cap, failed;
+};
+
+static int is_winner(const struct collecting *c, const struct record *r)
+{
+    char generator[65];
+    return (!strcmp(r->origin, "tuned") || !strcmp(r->origin, "shipped")) && !strcmp(r->profile, q_numerics_name(c->t->numerics))
+           && strcmp(r->op, "ceiling") && !gen_hash(c->g, r->op, generator, NULL) && !strcmp(generator, r->generator);
+}
+
+static int is_answered(const struct look *l, const struct q_problem *p)
+{
+    for (int i = 0; i < l->n; i++)
+        if (q_problem_is(&l->v[i].problem, p)) return 1;
+    return 0;
+}
+
+/* For store_each: the problems. */
+static int collect(void *arg, const struct record *r, const char *path)
+{
+    struct collecting *c = arg;
+    struct look *l = c->l;
+    struct q_problem p = { .rows = r->rows, .ctx = r->ctx };
+    (void)path;
+    strcpy(p.op, r->op);
+    strcpy(p.shape, r->shape);
+    if (!is_winner(c, r) || is_answered(l, &p)) return 0;
+    if (l->n == c->cap) {
+        int cap = c->cap ? 2 * c->cap : 64;
+        struct looked *more = realloc(l->v, (size_t)cap * sizeof *more);
+        if (!more) return c->failed = 1;
+        l->v = more;
+        c->cap = cap;
+    }
+    l->v[l->n++].problem = p;
+    return 0;
+}
+
+static int by_problem(const void *a, const void *b)
+{
+    const struct q_problem *x = &((const struct looked *)a)->problem, *y = &((const struct looked *)b)->problem;
+    int d = strcmp(x->op, y->op);
+    if (!d) d = strcmp(x->shape, y->shape);
+    return d ? d : x->rows != y->rows ? x->rows - y->rows : x->ctx - y->ctx;
+}
+
+int look_recorded(struct look *l, const struct target *t, struct gen *g, struct store *s, struct q_err *e)
+{
+    struct collecting c = { .l = l, .t = t, .g = g };
+    struct looking w = { .t = t, .g = g, .s = s };
+    memset(l, 0, sizeof *l);
+    int rc = store_each(s, t->card.key, collect, &c, e);
+    if (!rc && c.failed) rc = q_fail(e, Q_EMEM, "no memory for %d records", l->n);
+    if (!rc && !l->n) rc = q_fail(e, Q_EMISS, "nothing was measured for %s with numerics %s; -m FILE or --preset NAME tells what a model would run with", t->card.key,
+                                   q_numerics_name(t->numerics));
+    if (!rc) qsort(l->v, (size_t)l->n, sizeof *l->v, by_problem);
+    for (int i = 0; i < l->n && !rc; i++) rc = find(&w, &l->v[i], e);
+    return rc;
+}
+
+int look_of_options(struct look *l, struct target *t, struct gen *g, struct store *s, const struct options *o, struct q_err *e)
+{
+    if (!o->model && !o->preset) return look_recorded(l, t, g, s, e);
+    int rc = target_open(t, o->model, o->preset, o->type, e);
+    return rc ? rc : look_open(l, t, g, s, 0, e);
+}
+
 void look_close(struct look *l)
 {
     free(l->v);

@@ -1,4 +1,5 @@
 #include "recorded.h"
+#include "judge.h"
 #include "runtime/cuda_api.h"
 #include "tune.h"
 #include <stdio.h>
@@ -28,17 +29,14 @@ static int changed(const struct recorded_query *q, const struct record *r, char 
     return has_objects(q, r) ? 0 : snprintf(why, 200, "its object is gone");
 }
 
-/* What the record says is what this program makes of its params, or somebody wrote in it. */
-static enum recorded judge(const struct recorded_query *q, const struct q_problem *p, const struct record *r, char why[200])
+/* A winner that this program would not make the same is none: somebody wrote in it. */
+static enum recorded judge(const struct recorded_query *q, const struct record *r, char why[200])
 {
     struct gen_kernel gk;
+    struct record own;
     struct q_err bad;
-    char source[65] = "";
-    if (target_emit(q->t, q->g, p, r->params, &gk, &bad)) return snprintf(why, 200, "what is recorded is not legal: %.150s", bad.text), RECORDED_NONE;
-    if (gk.unit && *gk.unit) sha_bytes(source, gk.unit, strlen(gk.unit));
-    int same = !strcmp(gk.params, r->params) && !strcmp(gk.layout, r->layout) && !strcmp(gk.numerics, r->numerics) && !strcmp(source, r->source);
+    if (judge_own(q->g, &q->t->card, r, &own, &gk, &bad)) return snprintf(why, 200, "what is recorded is not believed: %.160s", bad.text), RECORDED_NONE;
     gen_kernel_free(&gk);
-    if (!same) return snprintf(why, 200, "what is recorded is not what its params give"), RECORDED_AGAIN;
     return changed(q, r, why) ? RECORDED_AGAIN : RECORDED_GOOD;
 }
 
@@ -59,6 +57,6 @@ int recorded_find(const struct recorded_query *q, const struct q_problem *p, str
     *state = RECORDED_NONE;
     why[0] = 0;
     while (!rc && *state == RECORDED_NONE && !store_find(q->store, &k, &layer, r, NULL))
-        if (answers(q, p, r)) *state = judge(q, p, r, why);
+        if (answers(q, p, r)) *state = judge(q, r, why);
     return rc;
 }

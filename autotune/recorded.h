@@ -1,6 +1,6 @@
 /* Whether a record spares a tune the measuring of its problem.
  *
- * It is read as something that others may have written: its params must be legal and give the text, layout and numerics that it names.
+ * It is read as something that others may have written: judge.h says what it must be.
  * A winner stays while its problem, its card and its generator are the same: these are its key. A compiler or a driver that changed since, or
  * an object that is gone, voids nothing: the winner is built, checked and held
  * against the default params again, which takes a second. Then it stays and is recorded with what is here now. */

@@ -133,6 +133,7 @@ int store_borrow(struct store *s, const struct store_key *k, struct record *r)
     any.rows = any.ctx = 0;
     if (f.nearest == FAR) return k->rows || k->ctx ? store_borrow(s, &any, r) : Q_EMISS;
     strcpy(r->origin, "borrowed");
+    strcpy(r->from, r->card);
     strcpy(r->card, k->card);
     /* A cubin is of its own card, and so is its launch: both are made anew. */
     if (f.here.kind == Q_CARD_CUDA) r->n_objects = 0;

@@ -163,7 +163,7 @@ static double number(const cJSON *o, const char *name)
 static void word(const cJSON *o, const char *name, char *dst, size_t cap)
 {
     const char *s = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, name));
-    if (s && strlen(s) < cap && !s[strspn(s, WORD ",=.")]) strcpy(dst, s);
+    if (s && strlen(s) < cap && !s[strspn(s, WORD ",=.:+-")]) strcpy(dst, s);
 }
 
 static int four(const cJSON *o, const char *name, double v[4])
@@ -198,6 +198,7 @@ static void take_evidence(const cJSON *o, struct record *r)
     const cJSON *ceiling = cJSON_GetObjectItemCaseSensitive(o, "ceiling");
     r->cost.known = four(cost, "bytes", r->cost.bytes) && four(cost, "ops", r->cost.ops);
     word(o, "driver", r->driver, sizeof r->driver);
+    word(o, "from", r->from, sizeof r->from);
     word(o, "effort", r->effort, sizeof r->effort);
     if (cJSON_IsArray(times)) take_times(times, r);
     word(base, "params", r->base_params, sizeof r->base_params);
@@ -349,6 +350,7 @@ static cJSON *record_json(const struct record *r)
     if (r->effort[0] && r->driver[0]) cJSON_AddStringToObject(o, "driver", r->driver);
     if (r->effort[0]) cJSON_AddStringToObject(o, "effort", r->effort);
     cJSON_AddNumberToObject(o, "format", RECORD_FORMAT);
+    if (r->from[0]) cJSON_AddStringToObject(o, "from", r->from);
     if (r->effort[0]) cJSON_AddNumberToObject(o, "gain", rounded(r->gain));
     cJSON_AddStringToObject(o, "generator", r->generator);
     cJSON_AddStringToObject(o, "kernel", r->kernel);

@@ -56,6 +56,7 @@ struct record {
     struct record_object objects[RECORD_OBJECTS];
     int n_objects;
     char version[32];      /* of quarry, for information */
+    char from[192];        /* of a borrowed one: the card whose winner it is; else "" */
     /* the evidence: of measured records, all optional */
     struct record_cost cost;             /* of default ones too */
     char effort[12];                     /* "quick" or "normal"; "": not measured */
