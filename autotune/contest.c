@@ -324,10 +324,11 @@ static int run(struct contest *t, const char (*seeds)[256], int n_seeds, int mos
 static int run_again(struct contest *t, const char *params, int *worse, struct q_err *e)
 {
     struct duel d = { 0 };
+    struct q_err why;
     int best, rc = add(t, NULL, e);
     if (!rc) rc = add(t, params, e);
     if (!rc && !t->n) rc = q_fail(e, Q_EUNSUP, "%s %s: the recorded params are not of an admitted class", t->p->op, t->p->shape);
-    if (!rc) rc = make_ready(t, e);
+    if (!rc && (rc = make_ready(t, &why))) rc = q_fail(e, rc == Q_EINTERNAL && t->n > 1 ? Q_EUNSUP : rc, "%s", why.text);
     int at = !rc && t->c[t->n - 1].usable ? t->n - 1 : 0;      /* the same object as the default's is the default */
     if (!rc && t->out->failed) rc = q_fail(e, Q_EINTERNAL, "%s", t->out->first_failure);
     if (!rc) rc = race(t, at, t->n, &best, e);

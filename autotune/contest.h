@@ -47,7 +47,8 @@ int contest_run(const struct contest_env *env, const struct q_problem *p, const 
                 struct outcome *out, struct q_err *e);
 
 /* Recorded params once more, with this compiler and driver: built, checked, and raced against the default params for as long as the effort's
- * budget says. out->record is theirs whoever wins; *worse: they lose by more than a tie. Errors as contest_run's, Q_EINTERNAL also when they fail. */
+ * budget says. out->record is theirs whoever wins; *worse: they lose by more than a tie. Q_EINTERNAL: they are wrong;
+ * Q_EUNSUP: they cannot be looked at, since the default params fail, say; other errors as contest_run's. */
 int contest_again(const struct contest_env *env, const struct q_problem *p, const char *params, struct outcome *out, int *worse, struct q_err *e);
 
 /* The params that contest_run would begin with, neighbours excepted, in its order; nothing is built. space: the problem's, opened. params: [RACE_MOST]. */

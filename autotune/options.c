@@ -16,6 +16,7 @@ void options_usage(FILE *f)
     fputs("usage: quarry tune [tune] (-m FILE | --preset NAME) [options]   make the kernel set of a model on this card\n"
           "       quarry tune plan [OP] (-m FILE | --preset NAME)          what would be tried and what is pruned, and why; nothing is measured\n"
           "       quarry tune explain OP [PART] [-m FILE | --preset NAME]  why its winners are that (of shapes with PART in them): times, roof, search\n"
+          "       quarry tune verify [OP] [-m FILE | --preset NAME]        builds, tests and times what was recorded once more, a line an op\n"
           "       quarry tune list [--card KEY] [--json]                   what the store holds for this card\n"
           "       quarry tune export [-o FILE] [--binaries] [--sign KEY]   this card's winners, for other machines\n"
           "       quarry tune import FILE                                  such a kernel set into this machine's store\n"
@@ -201,6 +202,7 @@ static int check(struct options *o, const struct raw *raw, struct q_err *e)
     if ((r = to_count("-t", raw->threads, &o->threads, e)) || (r = to_count("-j", raw->jobs, &o->jobs, e))) return r;
     if (o->verb->needs & VERB_MODEL_TOO && o->model && o->preset) return q_fail(e, Q_EINPUT, "expected one of -m FILE and --preset NAME, or neither");
     if (o->verb->needs & VERB_MODEL && !o->roofs && !o->model == !o->preset) return q_fail(e, Q_EINPUT, "expected one of -m FILE and --preset NAME");
+    if (raw->card && o->verb->needs & VERB_HERE) return q_fail(e, Q_EINPUT, "%s is about the card that is here: --card does not go with it", o->verb->name);
     if (raw->card && o->device) return q_fail(e, Q_EINPUT, "--card names a card that need not be here, --device one that is: expected one of them");
     if ((r = check_bundles(o, e))) return r;
     if (!o->device) o->device = "auto";

@@ -105,3 +105,17 @@ void target_record(struct record *r, struct gen *g, const struct store_key *k, c
     r->launch = gk->launch;
     sha_bytes(r->source, gk->unit, strlen(gk->unit));
 }
+
+static double last_cache(const struct q_card *c)
+{
+    int kib = c->kind == Q_CARD_CUDA ? c->l2 : c->l3_kib > c->l2_kib ? c->l3_kib : c->l2_kib;
+    return 1024.0 * kib;
+}
+
+long target_cold_bytes(const struct target *t)
+{
+    double cache = 3 * last_cache(&t->card);
+    double model = t->model ? (double)t->model->weight_bytes : 0;
+    if (t->shape_only || model <= 0 || model > cache) return (long)cache;
+    return (long)model;
+}

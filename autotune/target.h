@@ -29,4 +29,7 @@ int target_admits(const struct target *t, const char *numerics);
 /* A record of that candidate, its costs included, without an object and an origin. */
 void target_record(struct record *r, struct gen *g, const struct store_key *k, const struct q_problem *p, const struct gen_kernel *gk);
 
+/* Memory that calls must walk to find nothing in a cache: three times the last one, or the model itself where it is smaller. */
+long target_cold_bytes(const struct target *t);
+
 #endif

@@ -340,21 +340,6 @@ static int finish(struct tuner *t, double start, struct q_err *e)
     return rc;
 }
 
-static double last_cache(const struct q_card *c)
-{
-    int kib = c->kind == Q_CARD_CUDA ? c->l2 : c->l3_kib > c->l2_kib ? c->l3_kib : c->l2_kib;
-    return 1024.0 * kib;
-}
-
-/* Beyond three times the last cache, or as the model itself, which may fit in it. */
-static long cold_bytes(const struct target *t)
-{
-    double cache = 3 * last_cache(&t->card);
-    double model = (double)t->model->weight_bytes;
-    if (t->shape_only || model <= 0 || model > cache) return (long)cache;
-    return (long)model;
-}
-
 static void know(struct tuner *t, const struct effort *effort)
 {
     const struct tune_opts *o = t->o;
@@ -385,7 +370,7 @@ int tune_make(const struct tune_opts *o, struct q_err *e)
     struct tuner t = { .o = o, .progress = { .f = o->progress, .start = progress_now() } };
     struct q_problem_list list = { 0 };
     double start = t.progress.start;
-    t.env = (struct contest_env){ .t = o->t, .g = o->g, .build = o->build, .m = &t.table, .effort = effort_find(o->effort), .cold_bytes = cold_bytes(o->t),
+    t.env = (struct contest_env){ .t = o->t, .g = o->g, .build = o->build, .m = &t.table, .effort = effort_find(o->effort), .cold_bytes = target_cold_bytes(o->t),
                                   .can_build = &t.can_build, .driver = t.known.driver };
     know(&t, t.env.effort);
     if (!o->compiler->program[0]) compiler_find(o->compiler, &o->t->card, o->given, NULL);      /* needed only when something is built */

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "store_impl.h"
 #include "xdg.h"
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -266,6 +267,15 @@ int store_put(struct store *s, const struct record *r, struct q_err *e)
     if (!bad) bad = file_write(path, text, strlen(text), &why);
     free(text);
     return bad ? q_fail(e, bad, "%.900s (%s names another place)", why.text, s->layers[layer].variable) : Q_OK;
+}
+
+int store_set_aside(struct store *s, const struct store_key *k, char path[Q_PATH], struct q_err *e)
+{
+    char from[Q_PATH];
+    if (s->tuned < 0 || record_path(from, &s->layers[s->tuned], k, e)) return q_fail(e, Q_EMISS, "no place of winners");
+    snprintf(path, Q_PATH, "%.*s.wrong", (int)(strlen(from) - strlen(".json")), from);
+    if (!rename(from, path)) return Q_OK;
+    return q_fail(e, errno == ENOENT ? Q_EMISS : Q_EIO, "%s: cannot be set aside: %s", from, strerror(errno));
 }
 
 /* --- listing ----------------------------------------------------------------------------------------------------------- */

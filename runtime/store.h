@@ -54,6 +54,9 @@ void store_file_name(char file[64], const struct store_key *k);
 int store_find(struct store *s, const struct store_key *k, int *layer, struct record *r, struct q_err *e);
 /* Writes a record: origin "tuned" to --tunes or the user's data, others to the cache. */
 int store_put(struct store *s, const struct record *r, struct q_err *e);
+/* Takes the user's own winner out of use: its file NAME.json is kept as NAME.wrong, which nothing reads; path: that. Q_EMISS: there is none in the
+ * layer that store_put writes winners to. */
+int store_set_aside(struct store *s, const struct store_key *k, char path[Q_PATH], struct q_err *e);
 /* Every readable record for the card, layer by layer, names ascending. Non-zero from `visit` stops. */
 int store_each(struct store *s, const char *card, int (*visit)(void *arg, const struct record *r, const char *path), void *arg,
                struct q_err *e);

@@ -466,6 +466,38 @@ def test_explain_tells_why(tuned):
     assert tune(home, "explain").returncode == 2
 
 
+def test_verify_looks_at_every_winner_again(tuned, tmp_path):
+    """A compiler breaks one of them: it is told, and taken out of use; all others are right."""
+    home, args = copy_of(tuned, tmp_path)
+    path, record = record_of(home, "swiglu")
+    cc = tmp_path / "breaking-cc"
+    cc.write_text('#!/bin/sh\n[ "$1" = --version ] && { echo "other 99.1"; exit 0; }\n'
+                  f'case "$*" in *{record["kernel"]}.c*) sed -i "/^void swiglu/{{n;s/{{/{{ return;/}}" ./*.c ;; esac\nexec cc "$@"\n')
+    cc.chmod(0o755)
+    winners = {}
+    for r in (json.loads(p.read_text()) for p in tuned_records(home)):
+        if r["objects"]:
+            winners[r["op"]] = winners.get(r["op"], 0) + 1
+    before = {p: p.read_bytes() for p in tuned_records(home)}
+    done = tune(home, "verify", "-t", "1", "--device", "cpu", "--cc", str(cc))
+    assert done.returncode == 1 and done.stderr.splitlines()[-1] == "quarry-tune: 1 winner is wrong on this machine", done.stderr
+    counted = {m[0]: int(m[1]) for m in re.findall(r"^(\w+): (\d+) winners? right", done.stdout, re.M)}
+    assert counted == winners | {"swiglu": 0}
+    assert re.search(r"^  WRONG: swiglu \S+ \S+: .*\n    it is out of use, kept as (\S+);", done.stdout, re.M).group(1) == str(path.with_suffix(".wrong"))
+    assert path.with_suffix(".wrong").read_bytes() == before.pop(path)
+    assert {p: p.read_bytes() for p in tuned_records(home)} == before
+    assert states(home, *args)["swiglu"] == {"to be measured"}
+    assert " 1 default" in ask_tuned(home).stderr
+    again = tune(home, "verify", "rmsnorm", "-t", "1", "--device", "cpu", "-m", str(TINY))
+    assert again.returncode == 0 and re.match(r"rmsnorm: 2 winners right; [\d.]+ to [\d.]+ of the recorded time; against default params", again.stdout)
+
+
+def test_verify_needs_something_to_verify(tmp_path):
+    done = tune(tmp_path, "verify", "-t", "1", "--device", "cpu")
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and "nothing was measured for cpu:" in done.stderr
+    assert tune(tmp_path, "verify", "--card", "cpu:avx2").returncode == 2
+
+
 def test_a_changed_template_is_that_ops_affair_alone(tuned, tmp_path):
     home, args = copy_of(tuned, tmp_path)
     tree = tmp_path / "tree"

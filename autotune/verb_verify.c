@@ -1,0 +1,197 @@
+/* quarry tune verify: is what was recorded still right on this machine, and still as fast? Every winner is generated and built again, held against
+ * ref.c, and raced against the default params for a moment; a line an op. Nothing is recorded, but a winner that is wrong is taken out of use: its
+ * record stays beside the others under a name that nothing reads, and the next tune measures its problem again. */
+#include "judge.h"
+#include "look.h"
+#include "progress.h"
+#include "tune.h"
+#include "verbs.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BRIEF_US 0.1e6     /* of measuring a winner */
+
+struct verifying {
+    const struct options *o;
+    struct target t;
+    struct gen *g;
+    struct store *s;
+    struct look look;
+    struct compiler compiler;
+    struct build_opts build;
+    struct effort effort;
+    struct contest_env env;
+    struct measure *measure;
+    struct measurer table;
+    int can_build;
+    int ops, right, wrong, untested;
+};
+
+/* What a line tells of an op. */
+struct tally {
+    int right, wrong, untested, better, same, worse;
+    double least, most;        /* of today's time in relation to the recorded one */
+};
+
+/* --- one winner -------------------------------------------------------------------------------------------------------- */
+
+static int is_winner(const struct record *r) { return r->kernel[0] && strcmp(r->op, "ceiling") && r->origin[0] && strcmp(r->origin, "default"); }
+
+/* Buckets may share the winner for steps of any size. */
+static int is_met_before(const struct verifying *w, const struct looked *v)
+{
+    const struct record *r = &v->record;
+    for (const struct looked *o = w->look.v; o < v; o++)
+        if (!strcmp(o->record.op, r->op) && !strcmp(o->record.shape, r->shape) && o->record.rows == r->rows && o->record.ctx == r->ctx) return 1;
+    return 0;
+}
+
+static void count_right(struct tally *t, const struct record *old, const struct record *now, int worse)
+{
+    int measured_here = !strcmp(old->origin, "tuned") && old->n_times && now->n_times && old->time[0].rows == now->time[0].rows;
+    t->right++;
+    if (worse) t->worse++;
+    else if (now->gain > RACE_TIE) t->better++;
+    else t->same++;
+    if (!measured_here || !(old->time[0].median_us > 0)) return;
+    double ratio = now->time[0].median_us / old->time[0].median_us;
+    t->least = t->least > 0 ? fmin(t->least, ratio) : ratio;
+    t->most = fmax(t->most, ratio);
+}
+
+static void tell(const struct record *r, const char *what, const char *why)
+{
+    char bucket[32];
+    progress_bucket(bucket, r->rows, r->ctx);
+    printf("  %s: %s %s%s%s %s: %s\n", what, r->op, r->shape, bucket[0] ? " " : "", bucket, r->params, why);
+}
+
+static void put_away(struct verifying *w, const struct record *r)
+{
+    struct store_key k = { r->op, r->shape, r->rows, r->ctx, r->profile, r->card, r->generator };
+    char path[Q_PATH];
+    struct q_err e;
+    if (strcmp(r->origin, "tuned")) puts("    it was not measured here: quarry tune finds this card's own winner");
+    else if (!store_set_aside(w->s, &k, path, &e)) printf("    it is out of use, kept as %s; quarry tune measures again\n", path);
+    else printf("    it stays in use: %s\n", e.text);
+}
+
+static int verify_one(struct verifying *w, const struct record *r, struct tally *t, struct q_err *e)
+{
+    struct q_problem p = { .rows = r->rows, .ctx = r->ctx };
+    struct gen_kernel gk = { 0 };
+    struct record own;
+    struct outcome out;
+    struct q_err why = { 0 };
+    int worse = 0;
+    strcpy(p.op, r->op);
+    strcpy(p.shape, r->shape);
+    int rc = judge_own(w->g, &w->t.card, r, &own, &gk, &why);
+    gen_kernel_free(&gk);
+    if (!rc) rc = contest_again(&w->env, &p, r->params, &out, &worse, &why);
+    if (rc && rc != Q_EINTERNAL && rc != Q_EUNSUP && rc != Q_EINPUT) return q_fail(e, rc, "%s", why.text);
+    if (!rc) count_right(t, r, &out.record, worse);
+    if (!rc) return Q_OK;
+    if (rc == Q_EUNSUP) t->untested++, tell(r, "not tested", why.text);
+    else t->wrong++, tell(r, "WRONG", why.text), put_away(w, r);
+    return Q_OK;
+}
+
+/* --- all --------------------------------------------------------------------------------------------------------------- */
+
+static const char *plural(int n) { return n == 1 ? "" : "s"; }
+
+static void print_op(const char *op, const struct tally *t)
+{
+    printf("%s: %d winner%s right", op, t->right, plural(t->right));
+    if (t->wrong) printf(", %d WRONG", t->wrong);
+    if (t->untested) printf(", %d not tested", t->untested);
+    if (t->most > t->least) printf("; %.2f to %.2f of the recorded time", t->least, t->most);
+    else if (t->most > 0) printf("; %.2f of the recorded time", t->most);
+    if (t->right) printf("; against default params %d better, %d the same, %d worse", t->better, t->same, t->worse);
+    puts("");
+    fflush(stdout);
+}
+
+static int verify_op(struct verifying *w, const char *op, struct q_err *e)
+{
+    struct tally t = { 0 };
+    int rc = Q_OK;
+    for (int i = 0; i < w->look.n && !rc; i++) {
+        const struct looked *v = &w->look.v[i];
+        if (!strcmp(v->problem.op, op) && is_winner(&v->record) && !is_met_before(w, v)) rc = verify_one(w, &v->record, &t, e);
+    }
+    if (!t.right && !t.wrong && !t.untested) return rc;
+    print_op(op, &t);
+    w->ops++;
+    w->right += t.right;
+    w->wrong += t.wrong;
+    w->untested += t.untested;
+    return rc;
+}
+
+static int verify_all(struct verifying *w, struct q_err *e)
+{
+    const char *op = w->o->n_args ? w->o->args[0] : NULL, *last = "";
+    double start = progress_now();
+    int rc = Q_OK;
+    for (int i = 0; i < w->look.n && !rc; i++) {
+        const char *its = w->look.v[i].problem.op;
+        if (strcmp(its, last) && (!op || !strcmp(op, its))) rc = verify_op(w, its, e);
+        last = its;
+    }
+    if (rc) return rc;
+    if (!w->ops) return q_fail(e, Q_EMISS, "no winner is recorded: default params would be used");
+    printf("%d winner%s of %d op%s right; %.1f s\n", w->right, plural(w->right), w->ops, plural(w->ops), progress_now() - start);
+    if (w->wrong) return q_fail(e, Q_EINTERNAL, "%d winner%s wrong on this machine", w->wrong, w->wrong == 1 ? " is" : "s are");
+    return w->untested ? q_fail(e, Q_EINTERNAL, "%d winner%s could not be tested", w->untested, plural(w->untested)) : Q_OK;
+}
+
+static int open_measurer(struct verifying *w, struct q_err *e)
+{
+    const struct options *o = w->o;
+    char program[Q_PATH], where[32];
+    if (o->card.kind == Q_CARD_CUDA) snprintf(where, sizeof where, "%.31s", strcmp(o->device, "auto") ? o->device : "cuda");
+    else snprintf(where, sizeof where, "%d", o->card.threads);
+    int rc = self_path(program, e);
+    if (!rc) rc = measure_open(&w->measure, program, where, w->build.signal_fd, e);
+    if (!rc) w->table = measure_table(w->measure);
+    return rc;
+}
+
+static int open_verifying(struct verifying *w, struct q_err *e)
+{
+    const struct options *o = w->o;
+    w->t = (struct target){ .card = o->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v };
+    w->build = (struct build_opts){ .store = w->s, .compiler = &w->compiler, .jobs = verb_jobs(o), .deadline_s = 60, .signal_fd = verb_catch_signals() };
+    w->effort = *effort_find("quick");
+    w->effort.budget_us = BRIEF_US;
+    int rc = look_of_options(&w->look, &w->t, w->g, w->s, o, e);
+    if (!rc) rc = look_has_op(&w->look, o->n_args ? o->args[0] : NULL, e);
+    if (!rc) rc = store_can_write(w->s, e);
+    if (!rc) rc = compiler_find(&w->compiler, &o->card, &o->given, e);
+    if (!rc) rc = open_measurer(w, e);
+    w->env = (struct contest_env){ .t = &w->t, .g = w->g, .build = &w->build, .m = &w->table, .effort = &w->effort,
+                                   .cold_bytes = target_cold_bytes(&w->t), .can_build = &w->can_build };
+    return rc;
+}
+
+int verb_verify(const struct options *o, struct q_err *e)
+{
+    struct verifying w = { .o = o, .build.signal_fd = -1 };
+    int rc = verb_store(o, &w.s, e);
+    if (!rc) rc = gen_open(&w.g, o->generator, e);
+    if (!rc) rc = open_verifying(&w, e);
+    if (!rc) fprintf(stderr, "card %s\n", o->card.key);
+    if (!rc) rc = verify_all(&w, e);
+    int stopped = rc && w.build.signal_fd >= 0 && verb_interrupted(w.build.signal_fd);
+    measure_close(w.measure);
+    if (w.build.signal_fd >= 0) close(w.build.signal_fd);
+    look_close(&w.look);
+    target_close(&w.t);
+    if (w.g) gen_close(w.g);
+    store_close(w.s);
+    return stopped ? q_fail(e, Q_EIO, "interrupted: the ops above are verified"), VERB_INTERRUPTED : rc;
+}
