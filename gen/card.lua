@@ -123,6 +123,7 @@ local function parse_cuda(k)
   take_fields(k, c, cuda_fields(cc))
   if take(k, ",without=mma") then
     for _, name in ipairs { "mma_f16_884", "mma_f16", "mma_f16_16", "mma_i8", "mma_i8_32" } do c.has[name] = false end
+    if take(k, "%+dp4a") then c.has.dp4a = false end
   end
   return c
 end

@@ -37,7 +37,7 @@ static int cuda_distance(const struct q_card *here, const struct q_card *there)
 {
     if (here->cc / 10 != there->cc / 10) return FAR;
     int memory = (here->l2 != there->l2) + (here->bus != there->bus) + (here->smem != there->smem);
-    return 40000 * (here->cc != there->cc) + 20000 * (here->without_mma != there->without_mma) + 4 * most(abs(here->sms - there->sms), 4000) + memory;
+    return 40000 * (here->cc != there->cc) + 20000 * (here->without_mma != there->without_mma || here->without_dp4a != there->without_dp4a) + 4 * most(abs(here->sms - there->sms), 4000) + memory;
 }
 
 /* FAR or more: not near. */
@@ -62,7 +62,7 @@ static int is_mma(const char *path) { return !strncmp(path, "mma", 3); }
 static int cuda_has_path(const struct q_card *c, const char *path)
 {
     if (is_mma(path)) return !c->without_mma && c->cc >= (strcmp(ceiling_of_path(path), "mma_i8") ? 70 : 75);
-    if (!strcmp(path, "dp4a")) return c->cc >= 61;
+    if (!strcmp(path, "dp4a")) return c->cc >= 61 && !c->without_dp4a;
     return strcmp(path, "hfma2") || c->cc == 60 || c->cc == 62 || c->cc >= 70;
 }
 

@@ -260,13 +260,20 @@ void card_cuda_key(struct q_card *c)
         if (*f[i].v < f[i].min || *f[i].v > f[i].max) *f[i].v = f[i].missing;
     c->kind = Q_CARD_CUDA;
     snprintf(c->key, sizeof c->key, "cuda:sm_%d,sms=%d,l2=%d,bus=%d,smem=%d%s", c->cc, c->sms, c->l2, c->bus, c->smem,
-             c->without_mma ? ",without=mma" : "");
+             c->without_dp4a ? ",without=mma+dp4a" : c->without_mma ? ",without=mma" : "");
+}
+
+int card_take_without(struct q_card *c, const char *text)
+{
+    c->without_dp4a = !strcmp(text, ",without=mma+dp4a");
+    c->without_mma = c->without_dp4a || !strcmp(text, ",without=mma");
+    return *text && !c->without_mma ? -1 : 0;
 }
 
 /* "sm_70" and what may follow it, in this order, each or none. */
 static int parse_cuda(struct q_card *c, const char *key, const char *p, struct q_err *e)
 {
-    static const char form[] = "cuda:sm_CC (60 or more) or cuda:sm_CC,sms=N,l2=KIB,bus=BITS,smem=KIB[,without=mma]";
+    static const char form[] = "cuda:sm_CC (60 or more) or cuda:sm_CC,sms=N,l2=KIB,bus=BITS,smem=KIB[,without=mma[+dp4a]]";
     struct field f[CUDA_FIELDS];
     if ((c->cc = take_number(&p, "sm_", 999)) < CARD_OLDEST_CC) return q_fail(e, Q_EINPUT, "card '%.200s': expected %s", key, form);
     cuda_fields(c, f);
@@ -280,8 +287,7 @@ static int parse_cuda(struct q_card *c, const char *key, const char *p, struct q
             return q_fail(e, Q_EINPUT, "card '%.200s': expected %s%d..%d%s, found %.*s", key, f[i].word + 1, f[i].min, f[i].max, f[i].unit,
                           (int)strspn(digits, "0123456789"), digits);
     }
-    c->without_mma = !strcmp(p, ",without=mma");
-    return *p && !c->without_mma ? q_fail(e, Q_EINPUT, "card '%.200s': expected %s", key, form) : Q_OK;
+    return card_take_without(c, p) ? q_fail(e, Q_EINPUT, "card '%.200s': expected %s", key, form) : Q_OK;
 }
 
 int card_parse(struct q_card *c, const char *key, struct q_err *e)

@@ -28,13 +28,17 @@ struct q_card {
     /* CUDA */
     int cc;                  /* 10 * major + minor: 70, 90, 120 */
     int sms, l2, bus, smem;  /* L2 in KiB, bus in bits, the most shared memory a block may ask for in KiB */
-    int without_mma;         /* ",without=mma" in its key: taken as if it had no tensor cores, to try what a card without them gets */
+    /* ",without=mma" in its key: taken as if it had no tensor cores, to try what a card without them gets; "mma+dp4a": nor products of four
+     * bytes, as sm_60. */
+    int without_mma, without_dp4a;
 };
 
 /* This machine's CPU as the program may use it (cpuid and xgetbv, so an emulator's answer counts). threads <= 0: all allowed CPUs. */
 int card_detect_cpu(struct q_card *c, int threads, struct q_err *e);
 /* CPUs that this program may use; at least 1. */
 int card_allowed_cpus(void);
+/* The end of a key, ",without=mma", ",without=mma+dp4a" or nothing, into the card's fields; non-zero if it is none of these. */
+int card_take_without(struct q_card *c, const char *text);
 /* Fills in the key of a CUDA card from its fields. Those that the driver does not tell, or that cannot be, become the generic ones. */
 void card_cuda_key(struct q_card *c);
 /* Most shared memory of a block by compute capability, in KiB; 48 where unknown. */

@@ -22,7 +22,8 @@ const char cli_engine_help[] =
     "                      reference: fp32 activations and KV, plain kernels\n"
     "  --kv-k F, --kv-v F  format of stored K and V: f16 (default), f32\n"
     "  --device D          where to run: auto (the card when there is one, the default), cpu, cuda, cuda:N (`quarry doctor`\n"
-    "                      tells of cards); cuda:N,without=mma: as if it had no tensor cores\n"
+    "                      tells of cards); cuda:N,without=mma: as if it had no tensor cores,\n"
+    "                      cuda:N,without=mma+dp4a: nor products of bytes, as a P100\n"
     "  --tunes DIR         look for kernel records in DIR first\n"
     "  --debug=LIST        launch: wait for every kernel, so that one that faults is named\n"
     "  -q                  no facts on stderr\n";
@@ -109,7 +110,7 @@ static int option_device(struct q_cli *c, const char *value)
     int index;
     c->engine.device = value;
     if (device_name_good(value, &index)) return 0;
-    fprintf(stderr, "quarry %s: --device is auto, cpu, cuda or cuda:N (cuda:N,without=mma: without its tensor cores), not '%s'\n", c->verb, value);
+    fprintf(stderr, "quarry %s: --device is auto, cpu, cuda or cuda:N (cuda:N,without=mma: without its tensor cores; without=mma+dp4a: nor dp4a), not '%s'\n", c->verb, value);
     return -1;
 }
 

@@ -73,8 +73,9 @@ int list_push(struct q_list *l, const struct q_kernel *kernel, const char *op, c
 int list_append(struct q_list *l, const struct q_list *from, struct q_err *e);
 void list_free(struct q_list *l);
 
-/* which: "cpu", "cuda", "cuda:N", "cuda:N,without=mma" (the card as if it had no tensor cores), or "auto" (also NULL): the card when there is one, else the CPU; but where an NVIDIA device is on the
- * bus and cannot be used, that is an error and not a silent run on the CPU. */
+/* which: "cpu", "cuda", "cuda:N", "cuda:N,without=mma" or "..=mma+dp4a" (the card as if it had no tensor cores, nor dp4a), or "auto" (also NULL):
+ * the card when there is one, else the CPU; but where an NVIDIA device is on the bus and cannot be used, that is an error and not a silent run
+ * on the CPU. */
 int device_open(struct q_device **d, const char *which, int threads, struct q_err *e);
 int device_cuda_open(struct q_device **d, int index, struct q_err *e);
 /* threads <= 0: all CPUs this process may use. */

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char without_mma[] = ",without=mma";
-
 int device_name_good(const char *which, int *index)
 {
     *index = 0;
@@ -20,15 +18,15 @@ int device_name_good(const char *which, int *index)
         *index = (int)strtol(at + 1, &end, 10);
         at = end;
     }
-    return !*at || !strcmp(at, without_mma);
+    return !card_take_without(&(struct q_card){0}, at);
 }
 
-/* The card as if it had no tensor cores: another card, with records of its own. */
+/* The card as if it had no tensor cores: another card, with records of its own. which: a good name. */
 static int open_card(struct q_device **d, const char *which, int index, const char *libcuda, struct q_err *e)
 {
     int rc = device_cuda_open_with(d, index, libcuda, e);
-    if (rc || !strstr(which, without_mma)) return rc;
-    (*d)->card.without_mma = 1;
+    if (rc || !strchr(which, ',')) return rc;
+    card_take_without(&(*d)->card, strchr(which, ','));
     card_cuda_key(&(*d)->card);
     return Q_OK;
 }
@@ -68,7 +66,7 @@ int device_open_at(struct q_device **d, const char *which, int threads, const st
 {
     int index;
     if (!which) which = "auto";
-    if (!device_name_good(which, &index)) return q_fail(e, Q_EINPUT, "a device is auto, cpu, cuda or cuda:N (cuda:N,without=mma: without its tensor cores), not '%.60s'", which);
+    if (!device_name_good(which, &index)) return q_fail(e, Q_EINPUT, "a device is auto, cpu, cuda or cuda:N (cuda:N,without=mma: without its tensor cores; without=mma+dp4a: nor dp4a), not '%.60s'", which);
     if (!strcmp(which, "cpu")) return device_cpu_open(d, threads, e);
     if (!strcmp(which, "auto")) return open_auto(d, threads, at, e);
     return open_card(d, which, index, at->libcuda, e);

@@ -255,7 +255,7 @@ static int bring_part(void *user, const struct q_part *p, int layer, struct q_te
 static void add_ceilings(struct build *b)
 {
     const struct q_card *c = b->card;
-    struct { const char *what; int has; } all[] = { { "read", 1 }, { "ffma", 1 }, { "dp4a", c->cc >= 61 }, { "hfma2", c->cc == 60 || c->cc == 62 || c->cc >= 70 },
+    struct { const char *what; int has; } all[] = { { "read", 1 }, { "ffma", 1 }, { "dp4a", c->cc >= 61 && !c->without_dp4a }, { "hfma2", c->cc == 60 || c->cc == 62 || c->cc >= 70 },
                                                     { "mma_f16", (c->cc == 70 || c->cc == 72 || c->cc >= 75) && !c->without_mma }, { "mma_i8", c->cc >= 75 && !c->without_mma } };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (!all[i].has) continue;

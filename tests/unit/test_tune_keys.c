@@ -12,7 +12,7 @@
 static const char *const good[] = {
     "cuda:sm_60", "cuda:sm_70", "cuda:sm_070", "cuda:sm_999", "cuda:sm_70,sms=3", "cuda:sm_70,sms=1", "cuda:sm_70,sms=1024", "cuda:sm_70,sms=003",
     "cuda:sm_70,l2=5", "cuda:sm_70,l2=1048576", "cuda:sm_70,bus=16384", "cuda:sm_70,smem=16", "cuda:sm_70,smem=1024", "cuda:sm_70,sms=3,smem=64",
-    "cuda:sm_70,without=mma", "cuda:sm_70,bus=32,without=mma", "cuda:sm_90,sms=132,l2=61440,bus=6144,smem=227",
+    "cuda:sm_70,without=mma", "cuda:sm_90,sms=3,without=mma+dp4a", "cuda:sm_60,without=mma+dp4a", "cuda:sm_70,bus=32,without=mma", "cuda:sm_90,sms=132,l2=61440,bus=6144,smem=227",
     "cuda:sm_80,sms=72,l2=40960,bus=5120,smem=163,without=mma", "cpu:scalar", "cpu:avx2", "cpu:avxvnni", "cpu:avx512vnni", "cpu:avx2,l1=0",
     "cpu:avx2,l2=512,t=2", "cpu:avx2,l3=16777216", "cpu:avx2,t=4096", "cpu:amd-25-17,isa=avx512vnni+avx2+sse42+scalar,l1=32,l2=1024,l3=32768,t=2",
     "cpu:other-0-0,isa=scalar,l1=32,l2=512,l3=0,t=1", "cpu:other-65535-65535,isa=scalar+scalar,l1=32,l2=512,l3=0,t=1",
@@ -24,7 +24,8 @@ static const char *const bad[] = {
     "cuda:sm_70,sms=", "cuda:sm_70,sms=x", "cuda:sm_70,sms=-3", "cuda:sm_70,sms=3x", "cuda:sm_70,sms=3,", "cuda:sm_70,sms=3,sms=4",
     "cuda:sm_70,l2=5,sms=3", "cuda:sm_70,sms=0", "cuda:sm_70,sms=1025", "cuda:sm_70,sms=9999999", "cuda:sm_70,sms=18446744073709551617",
     "cuda:sm_70,l2=0", "cuda:sm_70,l2=1048577", "cuda:sm_70,bus=0", "cuda:sm_70,bus=16385", "cuda:sm_70,smem=15", "cuda:sm_70,smem=1025",
-    "cuda:sm_70,t=3", "cuda:sm_70without=mma", "cuda:sm_70,without=", "cuda:sm_70,without=dp4a", "cuda:sm_70,without=mma,sms=3",
+    "cuda:sm_70,t=3", "cuda:sm_70without=mma", "cuda:sm_70,without=", "cuda:sm_70,without=dp4a", "cuda:sm_70,without=dp4a+mma", "cuda:sm_70,without=mma+", "cuda:sm_70,without=mma+dp4a+mma",
+    "cuda:sm_70,without=mma+dp4", "cuda:sm_70,without=mma+dp4ax", "cuda:sm_70,without=mma,sms=3",
     "cuda:sm_70,without=mma,", "cuda:sm_70,without=mma,without=mma", "cpu:z80", "cpu:avx", "cpu:avx2,", "cpu:avx2,t=0", "cpu:avx2,t=4097",
     "cpu:avx2,l1=16777217", "cpu:avx2,t=2,l1=32", "cpu:avx2,isa=scalar", "cpu:avx2,l1=32,l1=32", "cpu:avx2+scalar", "cpu:amd-25", "cpu:amd-25-17",
     "cpu:amd-25-17,l1=32", "cpu:amd-25-17,isa=avx3+scalar,l1=32,l2=1,l3=1,t=1", "cpu:amd-25-17,isa=avx2,l1=32,l2=1,l3=1,t=1",
