@@ -81,14 +81,14 @@ static int run_placed(struct q_device *d, const struct placed *p, const struct r
     return rc;
 }
 
-int bed_truth_check(struct bed *b, struct bed_truth *t, const struct q_kernel *k, unsigned long long *hash, int *fault, struct q_err *e)
+int bed_truth_check(struct bed *b, struct bed_truth *t, const struct q_kernel *k, const char *numerics, unsigned long long *hash, int *fault, struct q_err *e)
 {
-    if (!b->card) return trial_truth_check(&t->truth, b->team, k->fn, hash, e);
+    if (!b->card) return trial_truth_check(&t->truth, b->team, k->fn, numerics, hash, e);
     struct ref_case *c = t->truth.t.c;
     ref_case_restore(c, t->truth.begin);
     int rc = run_placed(b->card, &t->placed, c, k, e);
     if (rc) return *fault = 1, rc;
-    rc = ref_case_compare(t->truth.want, c, e);
+    rc = ref_case_compare(t->truth.want, c, numerics, e);
     if (!rc) *hash = ref_case_hash(c);
     return rc;
 }

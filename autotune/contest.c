@@ -170,7 +170,7 @@ static int check(struct contest *t, int from, struct q_err *e)
     const struct measurer *m = t->env->m;
     for (int i = from; i < t->n; i++) {
         struct candidate *c = &t->c[i];
-        struct measure_kernel k = { c->path, c->k.name, c->k.launch };
+        struct measure_kernel k = { c->path, c->k.name, c->k.launch, c->k.numerics };
         char hash[17];
         struct q_err why;
         if (!c->usable) continue;
@@ -212,7 +212,7 @@ static int race(struct contest *t, int champion, int from, int *best, struct q_e
     if (!r) return q_fail(e, Q_EMEM, "no memory for a race");
     for (int i = 0; i < t->n; i++) {
         if (!t->c[i].usable || (i && i != champion && i < from)) continue;
-        r[n] = (struct racer){ .kernel = { t->c[i].path, t->c[i].k.name, t->c[i].k.launch }, .canonical = !strcmp(t->c[i].k.numerics, "canonical") };
+        r[n] = (struct racer){ .kernel = { t->c[i].path, t->c[i].k.name, t->c[i].k.launch, t->c[i].k.numerics }, .canonical = !strcmp(t->c[i].k.numerics, "canonical") };
         of[n++] = i;
     }
     int won, rc = race_run(&t->race, r, n, &won, e);

@@ -231,8 +231,9 @@ static cJSON *candidate(const char *what, int slot, const struct measure_kernel 
 
 static int check(void *arg, int slot, const struct measure_kernel *k, char hash[17], struct q_err *e)
 {
-    cJSON *answer;
-    int rc = ask_json(arg, candidate("check", slot, k), CANDIDATE_S, &answer, e);
+    cJSON *q = candidate("check", slot, k), *answer;
+    cJSON_AddStringToObject(q, "numerics", k->numerics);
+    int rc = ask_json(arg, q, CANDIDATE_S, &answer, e);
     const char *hex = rc ? NULL : cJSON_GetStringValue(cJSON_GetObjectItem(answer, "hash"));
     snprintf(hash, 17, "%s", hex ? hex : "");
     cJSON_Delete(answer);

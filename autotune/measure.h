@@ -29,6 +29,7 @@ struct measure_problem {
 struct measure_kernel {
     const char *object, *symbol;
     struct q_phases launch;                      /* n = 0 on a CPU */
+    const char *numerics;                        /* its class: what a check accepts; not needed to time it */
 };
 
 /* Problems are held in slots, so that kernels of different problems (weight layouts) can be timed turn by turn. */

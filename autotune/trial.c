@@ -37,13 +37,13 @@ void trial_run(struct q_team *team, trial_fn fn, const void *args)
 }
 
 int trial_check(struct q_team *team, trial_fn fn, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size,
-                unsigned long long seed, const struct ref_case *want, unsigned long long *hash, struct q_err *e)
+                unsigned long long seed, const struct ref_case *want, const char *numerics, unsigned long long *hash, struct q_err *e)
 {
     struct trial_case t;
     int rc = trial_make(&t, ref, s, size, seed, e);
     if (rc) return rc;
     trial_run(team, fn, t.args);
-    rc = ref_case_compare(want, t.c, e);
+    rc = ref_case_compare(want, t.c, numerics, e);
     if (!rc) *hash = ref_case_hash(t.c);
     trial_free(&t);
     return rc;
@@ -69,11 +69,11 @@ void trial_truth_free(struct trial_truth *t)
     t->begin = t->want = NULL;
 }
 
-int trial_truth_check(struct trial_truth *t, struct q_team *team, trial_fn fn, unsigned long long *hash, struct q_err *e)
+int trial_truth_check(struct trial_truth *t, struct q_team *team, trial_fn fn, const char *numerics, unsigned long long *hash, struct q_err *e)
 {
     ref_case_restore(t->t.c, t->begin);
     trial_run(team, fn, t->t.args);
-    int rc = ref_case_compare(t->want, t->t.c, e);
+    int rc = ref_case_compare(t->want, t->t.c, numerics, e);
     if (!rc) *hash = ref_case_hash(t->t.c);
     return rc;
 }

@@ -1,7 +1,7 @@
 /* The measuring child: one line of JSON that says whether it stands, then a loop over requests, one line each, answered in one line.
  *
  *   {"do":"problem","slot":S,"ref":R,"shape":T,"check":[[rows,seqs,past],[..]],"time":[[..],..],"cold":BYTES}  -> {"ok":true}
- *   {"do":"check","slot":S,KERNEL}                                     -> {"ok":true,"hash":"16 hex"}
+ *   {"do":"check","slot":S,KERNEL,"numerics":CLASS}                    -> {"ok":true,"hash":"16 hex"}
  *   {"do":"time","slot":S,KERNEL,"size":I,"n":N}                       -> {"ok":true,"us":[..]}
  *   {"do":"drop","slot":S,"all":false}                                 -> {"ok":true}
  *   KERNEL: "object":PATH,"kernel":NAME,"launch":[numbers of each phase]
@@ -137,12 +137,12 @@ static int load(struct worker *w, const cJSON *q, const struct q_kernel **k, str
     return Q_OK;
 }
 
-static int check_case(struct worker *w, struct problem *p, const struct q_kernel *k, int i, unsigned long long *hash, struct q_err *e)
+static int check_case(struct worker *w, struct problem *p, const struct q_kernel *k, const char *numerics, int i, unsigned long long *hash, struct q_err *e)
 {
     struct q_err why = { 0 };
     unsigned long long h[2] = { 0 };
     for (int again = 0; again < 2; again++)
-        if (bed_truth_check(&w->bed, &p->truth[i], k, &h[again], &w->fault, &why))
+        if (bed_truth_check(&w->bed, &p->truth[i], k, numerics, &h[again], &w->fault, &why))
             return q_fail(e, Q_EINTERNAL, "rows %d, past %d: %s", p->check[i].rows, p->check[i].past, why.text);
     if (h[0] != h[1]) return q_fail(e, Q_EINTERNAL, "rows %d, past %d: two runs differ", p->check[i].rows, p->check[i].past);
     *hash = *hash * 0x100000001B3ull ^ h[0];
@@ -153,9 +153,11 @@ static int do_check(struct worker *w, struct problem *p, const cJSON *q, cJSON *
 {
     unsigned long long hash = 0;
     char hex[17];
+    const char *numerics = cJSON_GetStringValue(cJSON_GetObjectItem(q, "numerics"));
     const struct q_kernel *k;
     int rc = p->truth[0].truth.want ? load(w, q, &k, e) : q_fail(e, Q_EINTERNAL, "the slot holds no truth");
-    for (int i = 0; i < CHECKS && !rc; i++) rc = check_case(w, p, k, i, &hash, e);
+    if (!rc && !numerics) rc = q_fail(e, Q_EINTERNAL, "a candidate without a numerics class");
+    for (int i = 0; i < CHECKS && !rc; i++) rc = check_case(w, p, k, numerics, i, &hash, e);
     snprintf(hex, sizeof hex, "%016llx", hash);
     if (!rc) cJSON_AddStringToObject(answer, "hash", hex);
     return rc;

@@ -20,6 +20,12 @@ static double *find(struct q_roofs *r, const char *what)
 
 static double most(double a, double b) { return a > b ? a : b; }
 
+void ceilings_sum(struct q_roofs *r)
+{
+    r->int8 = r->dp4a > 0 || r->mma_i8 > 0 ? most(r->dp4a, r->mma_i8) : most(r->hfma2, r->ffma);
+    r->fp32 = r->ffma;
+}
+
 int ceilings_enter(struct q_roofs *r, const struct record *record)
 {
     struct q_shape s;
@@ -27,8 +33,7 @@ int ceilings_enter(struct q_roofs *r, const struct record *record)
     double *rate = what ? find(r, what) : NULL, us = record->n_times ? record->time[0].median_us : 0;
     if (!rate || !record->cost.known || us <= 0) return 0;
     *rate = (strcmp(what, "read") ? record->cost.ops[0] : record->cost.bytes[0]) / us * 1e6;
-    r->int8 = r->dp4a > 0 || r->mma_i8 > 0 ? most(r->dp4a, r->mma_i8) : r->ffma;
-    r->fp32 = r->ffma;
+    ceilings_sum(r);
     return *rate > 0;
 }
 

@@ -1,3 +1,4 @@
+#include "ceilings.h"
 #include "device.h"
 #include "kernel.h"
 #include "kset.h"
@@ -6,8 +7,6 @@
 #include "templates/ceiling/args.h"
 #include <stdio.h>
 #include <string.h>
-
-static double most(double a, double b) { return a > b ? a : b; }
 
 static int measure_host(struct q_device *d, struct q_roofs *r, struct q_err *e)
 {
@@ -53,9 +52,7 @@ static int measure_card(struct q_device *d, const struct kset *k, struct q_roofs
     for (size_t i = 0; i < sizeof all / sizeof *all && !rc; i++) rc = measure_one(d, k, &g, all[i].what, all[i].rate, e);
     d->ops->release(d, g.out);
     d->ops->release(d, g.buf);
-    r->int8 = most(r->dp4a, r->mma_i8);
-    if (r->int8 == 0) r->int8 = r->ffma;
-    r->fp32 = r->ffma;
+    ceilings_sum(r);
     return rc;
 }
 

@@ -20,12 +20,15 @@ struct ref_case;
 /* A buffer of `count` elements, 64-byte aligned, canaries on both sides. tol: largest |got - want| accepted, relative to the largest
  * |want| of the buffer (ints: absolute). Aborts only on exhausted memory (tests and tuner workers are allowed to). */
 void *ref_buf(struct ref_case *c, const char *name, enum ref_role role, enum ref_elem elem, size_t count, double tol);
+/* A buffer's tolerance for candidates whose numerics class rounds sums to halves (half, half_splitN): `most`, absolute, instead of tol. */
+void ref_buf_half(struct ref_case *c, const void *data, double most);
 
 /* Cases, for the checkers (templates/ref_case.c). */
 struct ref_case *ref_case_open(void);
 void ref_case_close(struct ref_case *c);
-/* Canaries intact, inputs as in `want`, outputs within their tolerance of `want`. The line names buffer, index and both values. */
-int ref_case_compare(const struct ref_case *want, const struct ref_case *got, struct q_err *e);
+/* Canaries intact, inputs as in `want`, outputs within their tolerance of `want` for that numerics class (struct gen_kernel). The line names
+ * buffer, index and both values. */
+int ref_case_compare(const struct ref_case *want, const struct ref_case *got, const char *numerics, struct q_err *e);
 /* A case as it is now: its own buffers, but for REF_BYTES and REF_POINTERS inputs (weights, tables), which it shares with `c` and must not outlive. */
 struct ref_case *ref_case_copy(const struct ref_case *c);
 /* Puts all but shared buffers, and all canaries, of `c` back to what its copy `from` holds, so that one case serves many candidates. */

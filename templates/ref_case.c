@@ -15,7 +15,7 @@ struct buffer {
     enum ref_role role;
     enum ref_elem elem;
     size_t count, bytes;
-    double tol;
+    double tol, half;               /* half: absolute; 0: tol holds for every class */
     unsigned char *block, *data;    /* block: owned, canary, data, canary */
 };
 
@@ -68,13 +68,19 @@ void *ref_buf(struct ref_case *c, const char *name, enum ref_role role, enum ref
 {
     struct buffer *b = &c->buf[c->n++];
     if (c->n > MOST_BUFFERS) abort();
-    *b = (struct buffer){name, role, elem, count, count * elem_bytes[elem], tol, NULL, NULL};
+    *b = (struct buffer){name, role, elem, count, count * elem_bytes[elem], tol, 0, NULL, NULL};
     b->block = aligned_alloc(64, block_bytes(b));
     if (!b->block) abort();
     b->data = b->block + CANARY;
     memset(b->data, 0xFF, b->bytes);
     guard(b);
     return b->data;
+}
+
+void ref_buf_half(struct ref_case *c, const void *data, double most)
+{
+    for (int i = 0; i < c->n; i++)
+        if (c->buf[i].data == data) c->buf[i].half = most;
 }
 
 static int is_bytes(const struct buffer *b) { return b->elem == REF_BYTES || b->elem == REF_POINTERS; }
@@ -90,6 +96,7 @@ struct ref_case *ref_case_copy(const struct ref_case *c)
             copy->buf[copy->n++].block = NULL;
         } else {
             memcpy(ref_buf(copy, b->name, b->role, b->elem, b->count, b->tol), b->data, b->bytes);
+            copy->buf[copy->n - 1].half = b->half;
         }
     }
     return copy;
@@ -142,9 +149,15 @@ static int within(double want, double got, double most)
     return want == got || fabs(got - want) <= most;
 }
 
-static int compare_values(const struct buffer *want, const struct buffer *got, struct q_err *e)
+static double accepted(const struct buffer *want, const char *numerics)
 {
-    double most = is_float(want) ? want->tol * largest(want) : want->tol;
+    if (want->half > 0 && !strncmp(numerics, "half", 4)) return want->half;
+    return is_float(want) ? want->tol * largest(want) : want->tol;
+}
+
+static int compare_values(const struct buffer *want, const struct buffer *got, const char *numerics, struct q_err *e)
+{
+    double most = accepted(want, numerics);
     if (!memcmp(want->data, got->data, want->bytes)) return Q_OK;
     for (size_t i = 0; i < want->count; i++) {
         double w = value(want, i), g = value(got, i);
@@ -158,7 +171,7 @@ static int compare_values(const struct buffer *want, const struct buffer *got, s
 static int is_input(const struct buffer *b) { return b->role == REF_IN && !is_bytes(b); }
 static int is_output(const struct buffer *b) { return b->role == REF_OUT || b->role == REF_INOUT; }
 
-int ref_case_compare(const struct ref_case *want, const struct ref_case *got, struct q_err *e)
+int ref_case_compare(const struct ref_case *want, const struct ref_case *got, const char *numerics, struct q_err *e)
 {
     if (want->n != got->n) return q_fail(e, Q_EINTERNAL, "cases of %d and %d buffers", want->n, got->n);
     for (int i = 0; i < want->n; i++) {
@@ -166,7 +179,7 @@ int ref_case_compare(const struct ref_case *want, const struct ref_case *got, st
         if (!canaries_intact(g)) return q_fail(e, Q_EINTERNAL, "%s: written outside of its %zu bytes", g->name, g->bytes);
         if (is_input(w) && memcmp(w->data, g->data, w->bytes)) return q_fail(e, Q_EINTERNAL, "%s: an input was written", w->name);
         if (is_output(w) && w->bytes != g->bytes) return q_fail(e, Q_EINTERNAL, "%s: cases of different sizes", w->name);
-        int rc = is_output(w) ? compare_values(w, g, e) : Q_OK;
+        int rc = is_output(w) ? compare_values(w, g, numerics, e) : Q_OK;
         if (rc) return rc;
     }
     return Q_OK;

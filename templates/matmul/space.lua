@@ -20,18 +20,19 @@ local function tile(p, isa)
   return p.layout == "rows" and { 2, 4 } or R16[isa]
 end
 
--- CUDA. tile: XxW_xxw, a block's rows of x by rows of w, then those that a thread (paths dp4a, ffma) or a warp owns.
+-- CUDA. tile: XxW_xxw, a block's rows of x by rows of w, then those that a thread (paths dp4a, hfma2, ffma) or a warp owns.
 -- step: k of a stage of shared memory; stages: how many; load: through registers, a quarter a 32-block, or by cp.async; unroll: 32-blocks.
 -- chain: chunk is canonical, whole is one chain over k; split: k cut over that many blocks, their sums added by a second kernel.
 local TILES = {
   dp4a    = { "128x128_8x8", "64x128_8x8", "64x128_4x16", "128x256_8x16", "64x64_8x4", "32x64_4x8" },
+  hfma2   = { "128x128_8x8", "64x128_8x8", "64x64_8x4", "32x64_4x8" },
   ffma    = { "128x128_8x8", "64x128_8x8", "64x64_8x4", "32x64_4x8" },
   mma_i8  = { "128x128_64x64", "64x128_64x32", "128x128_64x32", "128x256_64x64", "64x64_32x32", "32x64_32x32" },
   mma_f16 = { "128x128_64x32", "64x128_64x32", "64x64_32x32", "32x64_32x32" },
   float   = { "16x32_8x8", "32x16_8x8", "16x16_8x8", "16x16_4x8" },
 }
 local ALL_TILES = {}
-for _, path in ipairs { "dp4a", "ffma", "mma_i8", "mma_f16", "float" } do
+for _, path in ipairs { "dp4a", "hfma2", "ffma", "mma_i8", "mma_f16", "float" } do
   for _, t in ipairs(TILES[path]) do
     if not table.concat(ALL_TILES, " "):find(t, 1, true) then ALL_TILES[#ALL_TILES + 1] = t end
   end
@@ -45,6 +46,7 @@ local function has(list, v)
 end
 
 local function is_mma(p) return p.path:find("^mma") ~= nil end
+local function is_half(p) return p.path == "hfma2" end
 local function tiles_of(p) return TILES[p.act == "f32" and "float" or p.path] end
 -- Sums that a thread keeps beside those of the running chunk.
 local function keeps_totals(p) return p.chain == "chunk" and p.k > 1024 and p.split == 1 end
@@ -56,21 +58,22 @@ local function thread_registers(p, g)
   if p.act == "f32" then return sums + 64 end
   if p.n % g.w > 0 then all = all + 24 end -- rows past the end are held back one by one
   if p.path == "dp4a" then return all + 8 * g.own_x + 75 end
+  if is_half(p) then return all + sums + 4 * g.own_x + 40 end
   if p.path == "mma_i8" then return all + g.own_x // 4 + g.own_w // 4 + 60 end
   return all + sums + 60
 end
 
 -- What the template needs to know: a block's geometry, the places in a stage, how many blocks a multiprocessor shall hold.
 local function plan(p, card)
-  local g = { step = p.step }
+  local g = { step = p.step, row = p.step * (is_half(p) and 2 or 1) }    -- row: bytes of a row of a tile
   g.x, g.w, g.own_x, g.own_w = p.tile:match("^(%d+)x(%d+)_(%d+)x(%d+)$")
   for _, name in ipairs { "x", "w", "own_x", "own_w" } do g[name] = math.tointeger(tonumber(g[name])) end
   local owners = g.x // g.own_x * (g.w // g.own_w)
   g.threads = (is_mma(p) or p.act == "f32") and owners * 32 or owners
   g.sums_x, g.sums_w = g.own_x, g.own_w
   if is_mma(p) then g.sums_x, g.sums_w = g.own_x // 8, g.own_w // 4 end
-  g.at_w = g.x * p.step
-  g.at_dx = g.at_w + g.w * p.step
+  g.at_w = g.x * g.row
+  g.at_dx = g.at_w + g.w * g.row
   g.at_dw = g.at_dx + p.step // 32 * g.x * 4
   g.stage = g.at_dw + p.step // 32 * g.w * (p.path == "dp4a" and 8 or 4)
   g.smem = p.act == "f32" and 0 or p.stages * g.stage + 4 * g.x
@@ -80,13 +83,17 @@ local function plan(p, card)
   return g
 end
 
-local FEATURE = { dp4a = "dp4a", mma_i8 = "mma_i8", mma_f16 = "mma_f16_884" }
+local FEATURE = { dp4a = "dp4a", hfma2 = "half", mma_i8 = "mma_i8", mma_f16 = "mma_f16_884" }
 
 local function float_default(p) return { path = "ffma", tile = "16x32_8x8", step = 128, stages = 2, load = "registers",
                                          unroll = p.unroll or 2, chain = "chunk", split = 1 } end
 
--- Volta starts with dp4a, as the matrix instructions of its mining cards are fused off. Products of halves would round, and are not offered.
-local function best_path(card) return card.has.mma_i8 and "mma_i8" or card.has.dp4a and "dp4a" or "ffma" end
+-- Volta starts with dp4a, as the matrix instructions of its mining cards are fused off. Where there is no dp4a (sm_60) half2 arithmetic
+-- is twice as fast as ffma, which is exact; what it loses (half_error in ref.c) is a tenth of what int8 activations lost before.
+local function best_path(card, strict)
+  if card.has.dp4a then return card.has.mma_i8 and "mma_i8" or "dp4a" end
+  return card.has.half and not strict and "hfma2" or "ffma"
+end
 
 -- As prototypes of these loops were timed on an H200; narrow matrices take narrow tiles, and k in parts where few tiles would be all.
 local function default_tile(p, path, totals, async)
@@ -97,21 +104,22 @@ end
 
 local function cuda_default(p, card, numerics)
   if p.act == "f32" then return float_default(p) end
-  local path = p.path or best_path(card)
-  local narrow = p.layout == "planes" and p.n <= 256 and p.k >= 4096
   local strict = numerics == "strict"
+  local path = p.path or best_path(card, strict)
+  local half = path == "hfma2"
+  local narrow = p.layout == "planes" and p.n <= 256 and p.k >= 4096
   local split = p.split or (narrow and (not strict or p.k == 4096) and 4) or 1
-  local chain = p.chain or (p.k > 1024 and (split > 1 or not strict) and "whole") or "chunk"
+  local chain = p.chain or (p.k > 1024 and (split > 1 or half or not strict) and "whole") or "chunk"
   local totals = chain == "chunk" and p.k > 1024
-  local async = card.has.cp_async and p.layout == "planes" and (path == "mma_i8" or totals)
+  local async = card.has.cp_async and p.layout == "planes" and (path == "mma_i8" or (totals and path ~= "ffma"))
   local load = p.load or (async and "cp_async" or "registers")
-  local step = p.step or (card.smem < (path == "mma_i8" and 64 or 80) and 64 or 128)
+  local step = p.step or half and 32 or (card.smem < (path == "mma_i8" and 64 or 80) and 64 or 128)
   return { path = path, tile = default_tile(p, path, totals, load == "cp_async"), step = step, stages = 2, load = load,
-           unroll = path:find("^mma") and 1 or step // 32, chain = chain, split = split }
+           unroll = (half or path:find("^mma")) and 1 or step // 32, chain = chain, split = split }
 end
 
 local cuda = {
-  params = { { "path", { "dp4a", "ffma", "mma_i8", "mma_f16" } }, { "tile", ALL_TILES }, { "step", { 128, 64 } },
+  params = { { "path", { "dp4a", "hfma2", "ffma", "mma_i8", "mma_f16" } }, { "tile", ALL_TILES }, { "step", { 128, 64, 32 } },
              { "stages", { 2, 3 } }, { "load", { "registers", "cp_async" } }, { "unroll", { 4, 2, 1 } }, { "chain", { "chunk", "whole" } },
              { "split", { 1, 2, 4 } } },
   require = {
@@ -127,16 +135,22 @@ local cuda = {
     lib.card_has("cp_async needs sm_80", function(p) return p.load == "cp_async" and "cp_async" end),
     { "the tile is one of the path", function(p) return has(tiles_of(p), p.tile) end },
     { "cp_async reads planes", function(p) return p.load == "registers" or p.layout == "planes" end },
+    { "bytes become halves in registers", function(p) return p.load == "registers" or not is_half(p) end },
+    { "sums of halves are not canonical: one chain", function(p) return not is_half(p) or p.chain == "whole" or p.k <= 1024 end },
     { "loads through registers have two stages", function(p) return p.load == "cp_async" or p.stages == 2 end },
     { "no more than the 32-blocks of a step are unrolled", function(p) return p.unroll <= p.step // 32 end },
-    { "matrix instructions unroll two 32-blocks at most, bytes and floats at least", function(p)
-      return p.act == "f32" or (is_mma(p) and p.unroll <= 2) or (not is_mma(p) and p.unroll >= 2) end },
+    { "matrix instructions unroll two 32-blocks at most, bytes and floats at least, halves none", function(p)
+      if p.act == "f32" then return true end
+      if is_half(p) then return p.unroll == 1 end
+      return (is_mma(p) and p.unroll <= 2) or (not is_mma(p) and p.unroll >= 2) end },
     { "three stages are for matrix instructions", function(p) return p.stages == 2 or is_mma(p) end },
     { "int8 by fp32 fma is for cards without dp4a", function(p, card)
       return p.act == "f32" or p.path ~= "ffma" or not card.has.dp4a end },
     { "matrix instructions load through registers where there is no cp_async for the layout", function(p, card)
       return not is_mma(p) or p.load == "cp_async" or not card.has.cp_async or p.layout == "rows" end },
-    { "steps of 64 are for cards with little shared memory", function(p, card) return p.step == 128 or card.smem <= 64 end },
+    { "steps are of 128, on cards with little shared memory also of 64, those of halves of 32 or 64", function(p, card)
+      if is_half(p) then return p.step < 128 end
+      return p.step == 128 or (p.step == 64 and card.smem <= 64) end },
     { "the stages fit the shared memory", function(p, card) return plan(p, card).smem <= card.smem * 1024 end },
     { "threads divide the loads of a 32-block", function(p, card)
       local g = plan(p, card)
@@ -146,11 +160,12 @@ local cuda = {
     { "parts of k are whole chains of weights in planes, and their sums fit the work area", function(p)
       return p.split == 1 or (p.layout == "planes" and p.chain == "whole" and p.split * p.n <= 16384) end },
     { "parts of k are tried with the usual loop", function(p)
-      return p.split == 1 or (p.stages == 2 and p.unroll == (is_mma(p) and 1 or p.step // 32)) end },
+      return p.split == 1 or (p.stages == 2 and p.unroll == ((is_mma(p) or is_half(p)) and 1 or p.step // 32)) end },
   },
   default = cuda_default,
   -- Parts of one chunk each are the canonical order.
   numerics = function(p)
+    if is_half(p) then return p.split > 1 and "half_split" .. p.split or "half" end
     if p.split > 1 then return p.k == 1024 * p.split and "canonical" or "split" .. p.split end
     return p.chain == "whole" and "whole" or "canonical"
   end,

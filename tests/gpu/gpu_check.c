@@ -172,7 +172,7 @@ static int check_size(struct run *r, const struct entry *x, struct bed_truth *tr
     unsigned long long hash[2] = { 0 };
     struct q_err why = { 0 };
     for (int again = 0; again < 2; again++)
-        if (bed_truth_check(&r->bed, truth, k, &hash[again], fault, &why))
+        if (bed_truth_check(&r->bed, truth, k, x->kernel.numerics, &hash[again], fault, &why))
             return q_fail(e, Q_EINTERNAL, "rows %d, seqs %d, past %d: %s", z->rows, z->seqs, z->past, why.text);
     if (hash[0] != hash[1]) return q_fail(e, Q_EINTERNAL, "rows %d, seqs %d, past %d: two runs differ", z->rows, z->seqs, z->past);
     if (!agrees(r, x, size, hash[0])) return q_fail(e, Q_EINTERNAL, "rows %d, seqs %d, past %d: canonical, but with other bits than another", z->rows, z->seqs, z->past);

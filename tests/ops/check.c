@@ -30,19 +30,19 @@ void truth_free(struct truth *t)
 }
 
 /* One run on a fresh case and a fresh team: its hash, or a failure. */
-static int run_once(trial_fn fn, const struct truth *t, int i, int parts, unsigned long long *hash, struct q_err *e)
+static int run_once(trial_fn fn, const struct truth *t, const char *numerics, int i, int parts, unsigned long long *hash, struct q_err *e)
 {
     struct ref_size size = t->trial->size[i];
     struct q_team *team;
     int rc = team_open(&team, parts, e);
     if (rc) return rc;
     size.parts = parts;
-    rc = trial_check(team, fn, t->ref, &t->shape, &size, t->seed, t->want[i], hash, e);
+    rc = trial_check(team, fn, t->ref, &t->shape, &size, t->seed, t->want[i], numerics, hash, e);
     team_close(team);
     return rc;
 }
 
-static int check_size(trial_fn fn, const struct truth *t, int i, int canonical, unsigned long long *hash, struct q_err *e)
+static int check_size(trial_fn fn, const struct truth *t, const char *numerics, int i, unsigned long long *hash, struct q_err *e)
 {
     static const int parts[] = {1, 3};
     const struct ref_size *z = &t->trial->size[i];
@@ -50,11 +50,11 @@ static int check_size(trial_fn fn, const struct truth *t, int i, int canonical, 
         unsigned long long h[2];
         for (int again = 0; again < 2; again++) {
             struct q_err why = {0};
-            if (run_once(fn, t, i, parts[k], &h[again], &why))
+            if (run_once(fn, t, numerics, i, parts[k], &h[again], &why))
                 return q_fail(e, why.code, "rows %d, seqs %d, past %d, parts %d: %s", z->rows, z->seqs, z->past, parts[k], why.text);
         }
         if (h[0] != h[1]) return q_fail(e, Q_EINTERNAL, "rows %d, parts %d: two runs differ", z->rows, parts[k]);
-        if (k && canonical && h[0] != *hash) return q_fail(e, Q_EINTERNAL, "rows %d: teams of 1 and 3 differ, though canonical", z->rows);
+        if (k && !strcmp(numerics, "canonical") && h[0] != *hash) return q_fail(e, Q_EINTERNAL, "rows %d: teams of 1 and 3 differ, though canonical", z->rows);
         if (!k) *hash = h[0];
     }
     return Q_OK;
@@ -69,7 +69,7 @@ void kernel_check(struct verdict *v, const char *object, const struct gen_kernel
     union { void *p; trial_fn fn; } sym = {so ? dlsym(so, k->name) : NULL};
     if (!sym.p) q_fail(&e, Q_EINTERNAL, "%s", dlerror());
     for (int i = 0; sym.p && !e.code && i < t->trial->n_sizes; i++)
-        check_size(sym.fn, t, i, !strcmp(k->numerics, "canonical"), &v->hash[i], &e);
+        check_size(sym.fn, t, k->numerics, i, &v->hash[i], &e);
     v->failed = e.code != 0;
     snprintf(v->why, sizeof v->why, "%.599s", e.text);
     if (so) dlclose(so);

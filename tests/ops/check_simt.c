@@ -63,7 +63,7 @@ static int run_once(const char *object, const struct gen_kernel *k, const struct
                              .n_buffers = views(buffer, c.c, t->ref->op),
                              .seed = seed};
     rc = simt_run(&call, e);
-    if (!rc) rc = ref_case_compare(t->want[i], c.c, e);
+    if (!rc) rc = ref_case_compare(t->want[i], c.c, k->numerics, e);
     if (!rc) *hash = ref_case_hash(c.c);
     trial_free(&c);
     return rc;

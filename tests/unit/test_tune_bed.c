@@ -119,8 +119,8 @@ static int verdict(struct card *c, enum deed deed, int *fault, struct q_err *e)
     c->deed = deed;
     *fault = 0;
     assert_int_equal(bed_truth_make(&b, &t, ref, &shape, &size, 5, NULL), 0);
-    int rc = bed_truth_check(&b, &t, &k, &hash[0], fault, e);
-    if (!rc && !(rc = bed_truth_check(&b, &t, &k, &hash[1], fault, e))) assert_true(hash[0] == hash[1]);
+    int rc = bed_truth_check(&b, &t, &k, "canonical", &hash[0], fault, e);
+    if (!rc && !(rc = bed_truth_check(&b, &t, &k, "canonical", &hash[1], fault, e))) assert_true(hash[0] == hash[1]);
     bed_truth_free(&b, &t);
     assert_int_equal(c->blocks, 0);
     return rc;
@@ -172,7 +172,7 @@ static void outputs_are_put_back(void **state)
     assert_int_equal(bed_truth_make(&b, &t, ref, &shape, &size, 5, NULL), 0);
     for (int i = 0; i < 10; i++) {
         c->deed = i % 2 ? RIGHT : WRONG + i / 2;
-        assert_int_equal(bed_truth_check(&b, &t, &k, &hash, &fault, NULL), i % 2 ? Q_OK : Q_EINTERNAL);
+        assert_int_equal(bed_truth_check(&b, &t, &k, "canonical", &hash, &fault, NULL), i % 2 ? Q_OK : Q_EINTERNAL);
     }
     bed_truth_free(&b, &t);
 }
