@@ -54,13 +54,23 @@ static int add_record(struct collect *c, const char *path, const struct record *
     return rc;
 }
 
-int collect_record(struct collect *c, const struct record *r, struct q_err *e)
+/* What a ceiling's kernel measured is of the one card that it ran on: the kernel travels alone. */
+static void forget_measured(struct record *r)
 {
-    struct record *own = malloc(sizeof *own);
+    strcpy(r->origin, "default");
+    r->effort[0] = 0;
+    r->n_times = 0;
+}
+
+int collect_record(struct collect *c, const struct record *given, struct q_err *e)
+{
+    struct record *r = calloc(2, sizeof *r), *own = r + 1;
     struct gen_kernel k;
     struct q_err why;
     char path[BUNDLE_PATH];
-    if (!own) return q_fail(e, Q_EMEM, "no memory for a record");
+    if (!r) return q_fail(e, Q_EMEM, "no memory for a record");
+    *r = *given;
+    if (!strcmp(r->op, "ceiling")) forget_measured(r);
     member_name(path, r);
     int rc = bundle_find(c->b, path) ? Q_EMISS : judge_record(c->g, c->card, r, own, &k, &why);
     if (!rc) {
@@ -69,7 +79,7 @@ int collect_record(struct collect *c, const struct record *r, struct q_err *e)
     } else if (rc != Q_EMISS && !c->stale++) {
         snprintf(c->first_stale, sizeof c->first_stale, "%.199s", why.text);
     }
-    free(own);
+    free(r);
     return rc == Q_EMISS || rc == Q_EUNSUP || rc == Q_EINPUT ? Q_OK : rc;
 }
 

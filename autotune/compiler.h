@@ -16,6 +16,7 @@ struct compiler {
 struct compiler_given {
     const char *cc;                /* --cc */
     struct nvrtc_places nvrtc;
+    int elsewhere;                 /* the card is in another machine, whose driver nobody can ask: objects are made for the oldest that may be */
 };
 
 /* Q_EMISS: none, with what to do about it; program is then "". */

@@ -323,6 +323,7 @@ static int plan_here(struct import *im, struct item *it, struct q_err *e)
     enum use use = im->same ? use_here(im, it) : use_moved(im, it);
     int kept = use != LEFT_OUT && is_kept(im, &it->record);
     im->result->kept += kept;
+    im->result->idle += use == LEFT_OUT && !im->same && strcmp(it->record.origin, "tuned");
     if (kept) use = LEFT_OUT;
     int rc = use == LEFT_OUT ? Q_OK : next_item(im, &to, e);
     if (use == LEFT_OUT || rc) {

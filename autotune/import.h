@@ -33,6 +33,7 @@ struct import_result {
     int compiled, taken;         /* kernels made here, and taken as they came */
     int tested;                  /* kernels that were right */
     int failed;                  /* left out: not built, or wrong */
+    int idle;                    /* another card's, not measured there and not taken for this one */
     int data;                    /* written for another card */
     int written;                 /* for this card */
 };

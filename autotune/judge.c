@@ -55,7 +55,7 @@ static int check_words(const struct record *r, const struct q_card *card, struct
     if (q_numerics_parse(r->profile) < 0) return bad(e, r, "its profile is no numerics profile");
     if (!is_one_of(r->origin, origins)) return bad(e, r, "its origin is none");
     if (!is_bucket(r->rows, 4096) || !is_bucket(r->ctx, 1 << 24)) return bad(e, r, "its buckets of rows and context are none");
-    if (!strcmp(r->op, "ceiling")) return bad(e, r, "a card's ceilings are measured where it is");
+    if (!strcmp(r->op, "ceiling") && strcmp(r->origin, "default")) return bad(e, r, "a card's ceilings are measured where it is");
     return Q_OK;
 }
 
@@ -99,6 +99,7 @@ static void take_evidence(struct record *own, const struct record *r)
 {
     strcpy(own->origin, r->origin);
     strcpy(own->version, r->version);
+    strcpy(own->from, r->from);
     if (effort_find(r->effort)) strcpy(own->effort, r->effort);
     memcpy(own->time, r->time, sizeof own->time);
     own->n_times = r->n_times;
@@ -112,14 +113,19 @@ static void take_evidence(struct record *own, const struct record *r)
     own->read_rate = r->read_rate;
 }
 
-static int check_limits(struct gen *g, const struct record *r, struct record *own, const struct gen_kernel *k, struct q_err *e)
+/* A ceiling has no sizes, and moves what it must. */
+static int is_huge(struct gen *g, const struct record *r)
 {
     double bytes = 0, ops = 0;
+    return strcmp(r->op, "ceiling") && (gen_cost(g, r->op, r->shape, 1, 0, &bytes, &ops, NULL) || !(bytes <= CALL_BYTES));
+}
+
+static int check_limits(struct gen *g, const struct record *r, struct record *own, const struct gen_kernel *k, struct q_err *e)
+{
     size_t n = strlen(unit_of(k));
     if (!strcmp(r->profile, "strict") && strcmp(own->numerics, "canonical")) return bad(e, r, "strict numerics admit the canonical class alone");
     if (n > TEXT) return bad(e, r, "its text is longer than 2 MiB");
-    if (n && (gen_cost(g, r->op, r->shape, 1, 0, &bytes, &ops, e) || !(bytes <= CALL_BYTES)))
-        return bad(e, r, "a call of it would move more than 4 GB");
+    if (n && is_huge(g, r)) return bad(e, r, "a call of it would move more than 4 GB");
     take_evidence(own, r);
     return Q_OK;
 }
@@ -157,7 +163,7 @@ int judge_move(struct gen *g, const struct q_card *card, struct record *own, str
         gen_kernel_free(k);
         return q_fail(e, Q_EUNSUP, "%s %s: its params give another kernel here", own->op, own->shape);
     }
-    strcpy(own->from, own->card);
+    if (!own->from[0] && strcmp(own->origin, "default")) strcpy(own->from, own->card);
     strcpy(own->card, card->key);
     own->launch = k->launch;
     if (strcmp(own->origin, "default")) strcpy(own->origin, "borrowed");

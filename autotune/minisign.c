@@ -92,12 +92,14 @@ int minisign_new(const char *path, struct minisign_public *k, struct q_err *e)
     char line[sodium_base64_ENCODED_LEN(sizeof p, sodium_base64_VARIANT_ORIGINAL)], text[sizeof line + 100];
     if (sodium_init() < 0) return q_fail(e, Q_EINTERNAL, "no random numbers for a key");
     randombytes_buf(p.id, sizeof p.id);
-    crypto_sign_keypair(k->key, p.key);
-    memcpy(k->id, p.id, sizeof k->id);
+    struct minisign_public made;
+    crypto_sign_keypair(made.key, p.key);
+    memcpy(made.id, p.id, sizeof made.id);
     checksum(p.check, &p);
     sodium_bin2base64(line, sizeof line, (const unsigned char *)&p, sizeof p, sodium_base64_VARIANT_ORIGINAL);
     snprintf(text, sizeof text, UNTRUSTED "quarry secret key, without a password\n%s\n", line);
     int r = write_new(path, text, e);
+    if (!r) *k = made;
     sodium_memzero(&p, sizeof p);
     sodium_memzero(line, sizeof line);
     sodium_memzero(text, sizeof text);

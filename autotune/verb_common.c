@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 void verb_say(void *arg, const char *line)
@@ -15,6 +16,21 @@ int verb_store(const struct options *o, struct store **s, struct q_err *e)
 {
     struct store_opts so = { .tunes = o->tunes, .cache = o->cache, .say = verb_say };
     return store_open(s, &so, e);
+}
+
+double verb_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+void verb_built(void *arg, int done, int n)
+{
+    double *last = arg;
+    if (verb_now() - *last < 5 || done == n) return;
+    *last = verb_now();
+    fprintf(stderr, "quarry-tune: built %d of %d kernels\n", done, n);
 }
 
 int verb_jobs(const struct options *o)

@@ -28,20 +28,27 @@ static int find_signer(const struct bundle *b, const char *path, int *trusted, c
     return Q_OK;
 }
 
-/* This machine, as the set's kind of card sees it. A set for a CPU counts as many threads as this one may use, unless -t says so. */
+/* A CPU with as many threads as -t says, or all; as many as the set counts where that is the one difference. */
+static int find_cpu(const struct options *o, const struct q_card *set, struct q_card *here, struct q_err *e)
+{
+    if (!o->threads && set->kind == Q_CARD_CPU && set->threads <= card_allowed_cpus() && !card_detect_cpu(here, set->threads, e)
+        && !strcmp(here->key, set->key))
+        return Q_OK;
+    return card_detect_cpu(here, o->threads, e);
+}
+
+/* This machine, as the set's kind of card sees it. */
 static int find_here(const struct options *o, const char *key, struct q_card *here, struct q_err *e)
 {
-    struct q_card card;
+    struct q_card set;
     struct q_device *d;
-    int rc = card_parse(&card, key, e);
+    int rc = card_parse(&set, key, e);
     if (rc) return rc;
-    if (card.kind == Q_CARD_CUDA && !device_open(&d, strcmp(o->device, "auto") ? o->device : "cuda", o->threads, NULL)) {
-        *here = d->card;
-        d->ops->close(d);
-        return Q_OK;
-    }
-    int threads = card.kind == Q_CARD_CPU && card.threads <= card_allowed_cpus() ? card.threads : 0;
-    return card_detect_cpu(here, o->threads ? o->threads : threads, e);
+    if (set.kind != Q_CARD_CUDA || device_open(&d, strcmp(o->device, "auto") ? o->device : "cuda", o->threads, NULL))
+        return find_cpu(o, &set, here, e);
+    *here = d->card;
+    d->ops->close(d);
+    return Q_OK;
 }
 
 static int is_cuda(const char *key) { return !strncmp(key, "cuda:", 5); }
@@ -69,9 +76,12 @@ static void report(const struct import_result *r, const char *set, const char *h
     if (r->data) printf("%s %d kept as data: where this card is near, they are borrowed", r->written ? "," : "", r->data);
     if (!r->written && !r->data) printf(" none is new here");
     if (r->kept) printf(", %d are here already", r->kept);
+    if (r->idle) printf(", %d were not measured on that card, and serve only where nothing compiles and the key is trusted", r->idle);
     if (r->stale) printf(", %d left out: of other templates", r->stale);
     if (r->failed) printf(", %d left out: they fail here", r->failed);
-    printf("%s%s\n", same ? "" : "; this card is ", same ? "" : here);
+    if (is_cuda(set) != is_cuda(here)) printf("; no %s card is here", is_cuda(set) ? "CUDA" : "CPU");
+    else printf("%s%s", same ? "" : "; this card is ", same ? "" : here);
+    putchar('\n');
 }
 
 /* Why nothing can be compiled, and what would help. */
@@ -87,7 +97,7 @@ static void advise(struct importing *im, const struct q_err *why)
     else
         snprintf(help, sizeof help, "binaries of a signed set would serve, after quarry tune trust KEY; this one is %s%s", im->from,
                  binaries ? "" : " and has none");
-    snprintf(im->no_compiler, sizeof im->no_compiler, "%.200s: nothing here compiles its kernels (%.400s); %s", im->o->args[0], why->text, help);
+    snprintf(im->no_compiler, sizeof im->no_compiler, "%.200s: nothing here compiles its kernels (%.350s); %.380s", im->o->args[0], why->text, help);
 }
 
 /* What is here for a set of this card's kind. */
@@ -112,7 +122,8 @@ static int find_means(struct importing *im, int signal_fd, struct q_err *e)
 
 static int run(struct importing *im, struct store *s, struct gen *g, struct q_err *e)
 {
-    struct build_opts build = { .store = s, .compiler = &im->compiler, .jobs = verb_jobs(im->o), .deadline_s = 60, .signal_fd = verb_catch_signals() };
+    struct build_opts build = { .store = s, .compiler = &im->compiler, .jobs = verb_jobs(im->o), .deadline_s = 60,
+                                .signal_fd = verb_catch_signals() };
     struct import_opts io = { .g = g, .build = &build, .here = &im->here, .trusted = im->trusted, .no_compiler = im->no_compiler,
                               .driver = nvrtc_driver(), .say = verb_say };
     struct import_result result = { 0 };
@@ -131,6 +142,13 @@ static int run(struct importing *im, struct store *s, struct gen *g, struct q_er
     return rc;
 }
 
+static void say_what(const struct importing *im)
+{
+    fprintf(stderr, "quarry-tune: %s: by %s, for ", im->o->args[0], im->b->creator);
+    for (int i = 0; i < im->b->n_models; i++) fprintf(stderr, "%s%s", im->b->model[i], i + 1 < im->b->n_models ? ", " : " on ");
+    fprintf(stderr, "%s, %s%s\n", im->b->card, im->from, im->trusted ? "" : ": data only, kernels are compiled here");
+}
+
 static int import(struct importing *im, struct q_err *e)
 {
     const struct options *o = im->o;
@@ -139,8 +157,7 @@ static int import(struct importing *im, struct q_err *e)
     int rc = find_signer(im->b, o->args[0], &im->trusted, im->from, e);
     if (!rc) rc = find_here(o, im->b->card, &im->here, e);
     if (rc || (rc = verb_store(o, &s, e))) return rc;
-    const char *means = im->trusted ? "" : ": data only, kernels are compiled here";
-    fprintf(stderr, "quarry-tune: %s: by %s, for %s, %s%s\n", o->args[0], im->b->creator, im->b->card, im->from, means);
+    say_what(im);
     rc = store_can_put(s, e);
     if (!rc) rc = store_can_write(s, e);
     if (!rc && !(rc = gen_open(&g, o->generator, e))) {

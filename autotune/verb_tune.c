@@ -4,28 +4,7 @@
 #include "tune.h"
 #include "verbs.h"
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* A line every few seconds: a large model's set takes a minute. */
-struct build_progress {
-    double last;
-};
-
-static void show_progress(void *arg, int done, int n)
-{
-    struct build_progress *p = arg;
-    if (now() - p->last < 5 || done == n) return;
-    p->last = now();
-    fprintf(stderr, "quarry-tune: built %d of %d kernels\n", done, n);
-}
 
 static void report(const struct defaults_result *r, const struct compiler *compiler, double seconds)
 {
@@ -59,13 +38,12 @@ static int tune_with(const struct options *o, struct store *s, struct gen *g, st
     struct target t = { .card = o->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v };
     struct compiler compiler = { 0 };
     struct defaults_result result;
-    double start = now();
-    struct build_progress p = { start };
+    double start = verb_now(), last = start;
     struct build_opts b = { .store = s, .compiler = &compiler, .jobs = verb_jobs(o), .deadline_s = 60, .signal_fd = verb_catch_signals(),
-                            .progress = show_progress, .progress_arg = &p };
+                            .progress = verb_built, .progress_arg = &last };
     int r = o->roofs ? Q_OK : target_open(&t, o->model, o->preset, o->type, e);
     if (!r && (o->roofs || strcmp(o->effort, "none"))) r = measured(o, &t, g, &b, &compiler, e);
-    else if (!r && !(r = defaults_make(&t, g, &b, &compiler, &o->given, verb_say, NULL, &result, e))) report(&result, &compiler, now() - start);
+    else if (!r && !(r = defaults_make(&t, g, &b, &compiler, &o->given, verb_say, NULL, &result, e))) report(&result, &compiler, verb_now() - start);
     if (r && verb_interrupted(b.signal_fd)) r = interrupted(e);
     target_close(&t);
     if (b.signal_fd >= 0) close(b.signal_fd);

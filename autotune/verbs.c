@@ -9,6 +9,7 @@ static const struct verb verbs[] = {
     { "verify", VERB_CARD | VERB_MODEL_TOO | VERB_HERE, 0, 1, "an op or nothing", verb_verify },
     { "list", VERB_CARD, 0, 0, "", verb_list },
     { "export", VERB_CARD | VERB_OUTPUT, 0, 0, "", verb_export },
+    { "build", VERB_MODEL | VERB_CARD | VERB_OUTPUT, 0, 0, "", verb_build },
     { "import", 0, 1, 1, "one FILE", verb_import },
     { "trust", VERB_KEYS, 0, 1, "one KEY or its file", verb_trust },
 };

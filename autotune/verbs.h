@@ -41,6 +41,7 @@ int verb_explain(const struct options *o, struct q_err *e);
 int verb_verify(const struct options *o, struct q_err *e);
 int verb_list(const struct options *o, struct q_err *e);
 int verb_export(const struct options *o, struct q_err *e);
+int verb_build(const struct options *o, struct q_err *e);
 int verb_import(const struct options *o, struct q_err *e);
 int verb_trust(const struct options *o, struct q_err *e);
 
@@ -50,6 +51,10 @@ int verb_trust(const struct options *o, struct q_err *e);
 void verb_say(void *arg, const char *line);
 /* The store of --tunes and --cache. */
 int verb_store(const struct options *o, struct store **s, struct q_err *e);
+/* Seconds of a clock that only goes on. */
+double verb_now(void);
+/* `progress` of build_opts: a line every few seconds, since a large model's set takes a minute. arg: a double, when the last one was. */
+void verb_built(void *arg, int done, int n);
 /* -j, or one compiler a CPU. */
 int verb_jobs(const struct options *o);
 /* From here on interrupts are something to poll, so that a build can put away what it has begun. Returns a descriptor that is readable

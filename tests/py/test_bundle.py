@@ -7,6 +7,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -178,3 +179,35 @@ def test_trust_knows_its_keys(tmp_path):
     good(tune(tmp_path, "trust", "--remove", key_id))
     assert tune(tmp_path, "trust").stdout == ""
     refused(tune(tmp_path, "trust", key, "--remove", key_id), "expected one of", status=2)
+
+
+def test_a_set_built_for_a_plain_cpu_starts_a_rig_without_a_compiler(origin, tmp_path):
+    home, key = origin
+    maker, rig = tmp_path / "maker", tmp_path / "rig"
+    done = good(tune(maker, "build", "--card", "cpu:sse42", "-m", TINY, "-o", tmp_path / "sse.tar.zst", "--sign", home / "own.key"))
+    assert re.search(r"tiny\.gguf for cpu:other-0-0,isa=sse42\+scalar,\S+: 0 tuned, 0 borrowed, (\d+) default, signed", done.stdout)
+    assert key in done.stderr
+    done = good(tune(rig, "import", tmp_path / "sse.tar.zst"))        # with a compiler this card makes better ones itself
+    assert "were not measured on that card" in done.stdout and records(rig) == {}
+    assert not (rig / ".cache/quarry/defaults").exists()
+    good(tune(rig, "trust", key))
+    done = good(tune(rig, "import", tmp_path / "sse.tar.zst", path=NOWHERE))
+    assert re.search(r" (\d+) for this card \(0 kernels compiled, (\d+) taken as they came, \2 tested\)", done.stdout)
+    done = good(program(QUARRY, rig, "run", "-m", TINY, "-p", "Hello", "-n", "8", path=NOWHERE))
+    assert "0 tuned, 0 borrowed" in done.stderr
+    assert done.stdout == good(program(QUARRY, home, "run", "-m", TINY, "-p", "Hello", "-n", "8")).stdout
+
+
+def test_a_set_built_for_a_card_that_nobody_has_here(tmp_path, origin):
+    """Needs NVRTC 12, which pip's nvidia-cuda-nvrtc-cu12 brings."""
+    home, key = origin
+    variables = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "VIRTUAL_ENV": sys.prefix}
+    args = ["build", "--card", "cmp-100-210", "-m", TINY, "-o", tmp_path / "cmp.tar.zst", "--sign", home / "own.key"]
+    done = subprocess.run([TUNE, *map(str, args)], env=variables, capture_output=True, text=True, timeout=600)
+    if done.returncode and "no NVRTC compiles" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0 and "for cuda:sm_70,sms=" in done.stdout, done
+    assert "with NVRTC 12." in done.stderr         # a driver of CUDA 12 is what such a rig has
+    good(tune(tmp_path, "trust", key))
+    here = good(tune(tmp_path, "import", tmp_path / "cmp.tar.zst"))
+    assert "no CUDA card is here" in here.stdout and records(tmp_path) == {}
