@@ -12,6 +12,8 @@ static const struct verb verbs[] = {
     { "build", VERB_MODEL | VERB_CARD | VERB_OUTPUT, 0, 0, "", verb_build },
     { "import", 0, 1, 1, "one FILE", verb_import },
     { "trust", VERB_KEYS, 0, 1, "one KEY or its file", verb_trust },
+    { "contribute", VERB_CARD, 0, 0, "", verb_contribute },
+    { "admit", 0, 1, 2, "a contribution's FILE, and the folder tuned/ that it goes to", verb_admit },
 };
 
 enum { N_VERBS = sizeof verbs / sizeof *verbs };

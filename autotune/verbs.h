@@ -44,6 +44,8 @@ int verb_export(const struct options *o, struct q_err *e);
 int verb_build(const struct options *o, struct q_err *e);
 int verb_import(const struct options *o, struct q_err *e);
 int verb_trust(const struct options *o, struct q_err *e);
+int verb_contribute(const struct options *o, struct q_err *e);
+int verb_admit(const struct options *o, struct q_err *e);
 
 /* --- verb_common.c: what verbs share --- */
 

@@ -1,11 +1,13 @@
 """Cards and variants by config alone: a card file and a model file in a folder of the user's, nothing else touched. Kernels are made for them,
-compiled, checked by tests/simt, tuned (on this CPU) and run. And every file of gen/cards says what is known of its card, and from where.
+compiled, checked by tests/simt, tuned (on this CPU) and run. The commands of gen/README.md and templates/README.md do what they say, and every
+file of gen/cards says what is known of its card, and from where.
 
 Needs the built programs (QUARRY_BUILD), a C compiler, g++; what compiles CUDA needs NVRTC (pip's nvidia-cuda-nvrtc-cu12)."""
 import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -15,8 +17,8 @@ import pytest
 import model_f64
 from gguf_build import Shape, write_random
 
-BUILD = pathlib.Path(os.environ.get("QUARRY_BUILD", "build"))
-SOURCE = pathlib.Path(os.environ.get("QUARRY_SOURCE", "."))
+BUILD = pathlib.Path(os.environ.get("QUARRY_BUILD", "build")).resolve()
+SOURCE = pathlib.Path(os.environ.get("QUARRY_SOURCE", pathlib.Path(__file__).parents[2])).resolve()
 
 # Head counts, rhythm and sizes of no model there is: three query heads a KV head, three value heads a key head, attention every third layer.
 VARIANT = """return {
@@ -48,7 +50,7 @@ def run(home, program, *args, timeout=600):
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory):
-    """A folder with the two files, and a home beside it."""
+    """A folder with the two files, which is a home too."""
     folder = tmp_path_factory.mktemp("ours")
     (folder / "ours-1b.lua").write_text(VARIANT)
     (folder / "quarter-t4.lua").write_text(CARD)
@@ -108,6 +110,39 @@ def test_a_wrong_model_file_is_one_line(tmp_path, change, part):
     path.write_text(VARIANT.replace(*change))
     done = run(tmp_path, "quarry", "show", "--preset", path)
     assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1 and part in done.stderr, done.stderr
+
+
+# --- the READMEs -----------------------------------------------------------------------------------------------------------
+
+def tree_in(folder):
+    for part in ("gen", "templates"):
+        shutil.copytree(SOURCE / part, folder / part)
+    for part in ("runtime", "tests"):
+        (folder / part).symlink_to(SOURCE / part)
+    (folder / "build").symlink_to(BUILD)
+
+
+# First of those that build: the others find its kernels.
+@pytest.mark.parametrize("name, least", [("gen/README.md", 5), ("templates/README.md", 4)])
+def test_commands_of_the_readmes(ours, tmp_path, name, least):
+    tree_in(tmp_path)
+    env = {"PATH": os.environ["PATH"], "HOME": str(ours), "VIRTUAL_ENV": sys.prefix}
+    blocks = re.findall(r"^```sh\n(.*?)^```", (SOURCE / name).read_text(encoding="utf-8"), re.S | re.M)
+    assert len(blocks) >= least
+    for block in blocks:
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", block], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
+        if "no NVRTC compiles" in done.stderr and "--effort none" in block:
+            continue
+        assert done.returncode == 0 and done.stdout + done.stderr, (block, done.stdout[-2000:], done.stderr[-2000:])
+        assert "FAIL" not in done.stdout, block
+
+
+def test_files_that_they_name_exist():
+    for name in ("gen/README.md", "templates/README.md", "tuned/README.md"):
+        text = (SOURCE / name).read_text(encoding="utf-8")
+        for path in re.findall(r"`((?:gen|templates|tests|tuned|runtime|autotune)/[\w./-]*)`", text):
+            if "NAME" not in path and "OP" not in path:
+                assert (SOURCE / path).exists(), (name, path)
 
 
 # --- a card of one's own ------------------------------------------------------------------------------------------------------
