@@ -17,7 +17,7 @@ void options_usage(FILE *f)
           "       quarry tune plan [OP] (-m FILE | --preset NAME)          what would be tried and what is pruned, and why; nothing is measured\n"
           "       quarry tune explain OP [PART] [-m FILE | --preset NAME]  why its winners are that (of shapes with PART in them): times, roof, search\n"
           "       quarry tune verify [OP] [-m FILE | --preset NAME]        builds, tests and times what was recorded once more, a line an op\n"
-          "       quarry tune list [--card KEY] [--json]                   what the store holds for this card\n"
+          "       quarry tune list [-m FILE | --preset NAME] [--json]      what the store holds for this card, or a model would run with\n"
           "       quarry tune export [-o FILE] [--binaries] [--sign KEY]   this card's winners, for other machines\n"
           "       quarry tune build --card KEY (-m FILE | --preset NAME) [-o FILE] [--sign KEY]\n"
           "                                                                a whole kernel set for a card that is not here\n"

@@ -1,5 +1,6 @@
 #include "progress.h"
 #include "runtime/shape.h"
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
@@ -41,6 +42,39 @@ void progress_difference(char *dst, size_t cap, const char *params, const char *
         if (n >= cap) return;
     }
     if (!n) snprintf(dst, cap, "default params");
+}
+
+static int met_before(const struct found_list *l, int n, const char *op)
+{
+    for (int i = 0; i < n; i++)
+        if (l->f[i].fresh && !strcmp(l->f[i].problem.op, op)) return 1;
+    return 0;
+}
+
+static void line_of_op(const struct progress *p, const struct found_list *l, const char *op)
+{
+    int n = 0, better = 0;
+    double gain = 0, least = 0, most = 0;
+    for (int i = 0; i < l->n; i++) {
+        const struct record *r = &l->f[i].record;
+        if (!l->f[i].fresh || strcmp(l->f[i].problem.op, op)) continue;
+        n++;
+        better += r->gain > 0;
+        gain = fmax(gain, r->gain);
+        if (!r->bound[0]) continue;
+        least = most > 0 ? fmin(least, r->roof_pct) : r->roof_pct;
+        most = fmax(most, r->roof_pct);
+    }
+    char by[60] = "", roof[60] = "";
+    if (better) snprintf(by, sizeof by, ", by up to %.0f %%", 100 * gain);
+    if (most > 0) snprintf(roof, sizeof roof, "; %.0f to %.0f %% of roof", least, most);
+    progress_line(p, "  %s: %d problem%s, %d better than %s default params%s%s", op, n, n == 1 ? "" : "s", better, n == 1 ? "its" : "their", by, roof);
+}
+
+void progress_ops(const struct progress *p, const struct found_list *l)
+{
+    for (int i = 0; i < l->n; i++)
+        if (l->f[i].fresh && !met_before(l, i, l->f[i].problem.op)) line_of_op(p, l, l->f[i].problem.op);
 }
 
 /* Time to go, as the mean of what was done promises. */

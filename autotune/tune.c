@@ -334,6 +334,7 @@ static int finish(struct tuner *t, double start, struct q_err *e)
     if (!fresh(t) && !again(t)) return finish_idle(t, start, e);
     measure_close(t->measure);     /* its memory is the gate's now */
     t->measure = NULL;
+    progress_ops(&t->progress, &t->found);
     int rc = fresh(t) ? pass_gate(t, gate, sizeof gate, e) : Q_OK;     /* what stays has passed it before */
     if (!rc) rc = write_records(t, e);
     if (!rc) summarise(t, gate, progress_now() - start);

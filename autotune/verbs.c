@@ -7,7 +7,7 @@ static const struct verb verbs[] = {
     { "plan", VERB_MODEL | VERB_CARD, 0, 1, "an op or nothing", verb_plan },
     { "explain", VERB_CARD | VERB_MODEL_TOO, 1, 2, "an OP and, if you like, a part of a shape", verb_explain },
     { "verify", VERB_CARD | VERB_MODEL_TOO | VERB_HERE, 0, 1, "an op or nothing", verb_verify },
-    { "list", VERB_CARD, 0, 0, "", verb_list },
+    { "list", VERB_CARD | VERB_MODEL_TOO, 0, 0, "", verb_list },
     { "export", VERB_CARD | VERB_OUTPUT, 0, 0, "", verb_export },
     { "build", VERB_MODEL | VERB_CARD | VERB_OUTPUT, 0, 0, "", verb_build },
     { "import", 0, 1, 1, "one FILE", verb_import },

@@ -498,6 +498,17 @@ def test_verify_needs_something_to_verify(tmp_path):
     assert tune(tmp_path, "verify", "--card", "cpu:avx2").returncode == 2
 
 
+def test_list_tells_what_a_model_would_run_with(tuned):
+    home, _, _ = tuned
+    for threads, origin in (("1", "tuned"), ("2", "borrowed")):
+        done = tune(home, "list", "-t", threads, "--device", "cpu", "-m", str(TINY))
+        lines = done.stdout.splitlines()
+        assert all(line.startswith(origin) for line in lines) and done.stderr.endswith(f"\n{len(lines)} problems: {len(lines)} {origin}\n")
+        assert any(" rows<=512 isa=" in line and re.search(r"  [\d.]+ us, \d+ % of roof", line) for line in lines)
+    everything = tune(home, "list", "-t", "1", "--device", "cpu")
+    assert everything.stderr.splitlines()[-1] == f"{len(everything.stdout.splitlines())} records: {len(tuned_records(home))} tuned, {len(records(home))} default"
+
+
 def test_a_changed_template_is_that_ops_affair_alone(tuned, tmp_path):
     home, args = copy_of(tuned, tmp_path)
     tree = tmp_path / "tree"
