@@ -305,6 +305,30 @@ def test_run_without_a_compiler_says_what_is_missing(tmp_path):
     assert len([line for line in done.stderr.splitlines() if "no C compiler" in line]) == 1
 
 
+def test_the_server_builds_what_is_missing_before_it_is_ready(built, tmp_path):
+    """In a child, as run does; a damaged record beside it is told and built anew."""
+    home = tmp_path / "copy"
+    shutil.copytree(built[0], home)
+    for path in objects(home)[:2]:
+        path.unlink()
+    damaged = records(home)[-1]
+    damaged.write_bytes(b"{")
+    server = subprocess.Popen([BUILD / "quarry-serve", "-m", TINY, "--port", "0"], env={"HOME": str(home), "PATH": os.environ["PATH"]}, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True)
+    said = []
+    for line in server.stderr:
+        said.append(line)
+        if line.startswith("# ready"):
+            break
+    server.send_signal(signal.SIGTERM)
+    said += server.communicate(timeout=60)[1].splitlines(True)
+    text = "".join(said)
+    assert server.returncode == 0, text
+    assert re.search(r"\d+ of \d+ kernels are missing: building them with default params \(quarry-tune --effort none\)", text)
+    assert re.search(r"kernels: 0 tuned, 0 borrowed, \d+ default; ", text) and len([line for line in said if str(damaged) in line]) == 1
+    assert state(home).keys() == {home / p.relative_to(built[0]) for p in state(built[0])}
+
+
 # --- measuring --------------------------------------------------------------------------------------------------------
 
 # A compiler that breaks two candidates of topk: one writes to address 0, one returns without having written anything.

@@ -268,6 +268,93 @@ static void a_card_taken_without_its_cores_borrows_none(void **state)
     assert_int_equal(store_find(f->s, &k, &layer, &r, NULL), Q_EMISS);
 }
 
+static void put_tile(struct fixture *f, const char *card, const char *origin, int rows, const char *params)
+{
+    struct record r = base("matmul", SHAPE, card, params);
+    r.rows = rows;
+    strcpy(r.origin, origin);
+    put(f, &r);
+}
+
+/* Default params, another card of the generation, the same capability, the nearest number of multiprocessors, the card itself: each rung is
+ * taken as soon as it is there, and tells where it came from. */
+static void the_ladder_from_its_last_rung_to_its_first(void **state)
+{
+    static const struct { const char *card, *params, *origin, *from; } rungs[] = {
+        { CARD, "path=dp4a,tile=1", "default", "" },
+        { SMALLER, "path=dp4a,tile=2", "borrowed", SMALLER },
+        { HEALTHY, "path=dp4a,tile=3", "borrowed", HEALTHY },
+        { "cuda:sm_80,sms=72,l2=40960,bus=5120,smem=163", "path=dp4a,tile=4", "borrowed", "cuda:sm_80,sms=72,l2=40960,bus=5120,smem=163" },
+        { "cuda:sm_80,sms=70,l2=8192,bus=4096,smem=163", "path=dp4a,tile=5", "borrowed", "cuda:sm_80,sms=70,l2=8192,bus=4096,smem=163" },
+        { CARD, "path=dp4a,tile=6", "tuned", "" },
+    };
+    struct fixture *f = *state;
+    struct record r;
+    for (size_t i = 0; i < sizeof rungs / sizeof *rungs; i++) {
+        put_tile(f, rungs[i].card, strcmp(rungs[i].origin, "borrowed") ? rungs[i].origin : "tuned", 0, rungs[i].params);
+        put_tile(f, VOLTA, "tuned", 0, "path=dp4a,tile=9");       /* never */
+        assert_int_equal(find(f, &r), 0);
+        assert_string_equal(r.params, rungs[i].params);
+        assert_string_equal(r.origin, rungs[i].origin);
+        assert_string_equal(r.from, rungs[i].from);
+        assert_string_equal(r.card, CARD);
+    }
+    assert_int_equal(f->lines, 0);
+}
+
+/* A card's own winner for steps of any size goes before another card's for just these; another card's for these before its for any. */
+static void buckets_on_the_ladder(void **state)
+{
+    struct fixture *f = *state;
+    struct record r;
+    struct store_key k = { "matmul", SHAPE, 64, 0, "pinned", CARD, HASH_A };
+    int layer = 0;
+    put_tile(f, HEALTHY, "tuned", 0, "path=dp4a,tile=1");
+    put_tile(f, HEALTHY, "tuned", 64, "path=dp4a,tile=2");
+    assert_int_equal(store_find(f->s, &k, &layer, &r, NULL), 0);
+    assert_string_equal(r.params, "path=dp4a,tile=2");
+    put_tile(f, CARD, "tuned", 0, "path=dp4a,tile=3");
+    layer = 0;
+    assert_int_equal(store_find(f->s, &k, &layer, &r, NULL), 0);
+    assert_string_equal(r.params, "path=dp4a,tile=3");
+}
+
+/* Whatever part of the problem or the generator is another one, the winner is none of it; whatever part of the card, it is borrowed at most. */
+static void every_part_of_a_key_counts(void **state)
+{
+    static const struct store_key other[] = {
+        { "matvec", SHAPE, 0, 0, "pinned", CARD, HASH_A },
+        { "matmul", "type=f16,act=f32,layout=planes,n=64,k=64,epi=none", 0, 0, "pinned", CARD, HASH_A },
+        { "matmul", "type=q8_0,act=q8,layout=rows,n=64,k=64,epi=none", 0, 0, "pinned", CARD, HASH_A },
+        { "matmul", "type=q8_0,act=q8,layout=planes,n=65,k=64,epi=none", 0, 0, "pinned", CARD, HASH_A },
+        { "matmul", "type=q8_0,act=q8,layout=planes,n=64,k=64,epi=add", 0, 0, "pinned", CARD, HASH_A },
+        { "matmul", SHAPE, 0, 0, "strict", CARD, HASH_A },
+        { "matmul", SHAPE, 0, 0, "pinned", CARD, HASH_B },
+    };
+    static const char *const near[] = { "cuda:sm_80,sms=71,l2=4096,bus=4096,smem=163", "cuda:sm_80,sms=70,l2=4097,bus=4096,smem=163",
+                                        "cuda:sm_80,sms=70,l2=4096,bus=5120,smem=163", "cuda:sm_80,sms=70,l2=4096,bus=4096,smem=99",
+                                        "cuda:sm_86,sms=70,l2=4096,bus=4096,smem=163", CARD ",without=mma" };
+    static const char *const far[] = { "cuda:sm_70,sms=70,l2=4096,bus=4096,smem=163", "cpu:avx2" };
+    struct fixture *f = *state;
+    struct record r;
+    int layer;
+    put_tile(f, CARD, "tuned", 0, "path=dp4a,tile=1");
+    assert_int_equal(find(f, &r), 0);
+    assert_string_equal(r.origin, "tuned");
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++) assert_int_equal(store_find(f->s, &other[i], (layer = 0, &layer), &r, NULL), Q_EMISS);
+    struct store_key k = { "matmul", SHAPE, 0, 0, "pinned", NULL, HASH_A };
+    for (size_t i = 0; i < sizeof near / sizeof *near; i++) {
+        k.card = near[i];
+        assert_int_equal(store_find(f->s, &k, (layer = 0, &layer), &r, NULL), 0);
+        assert_string_equal(r.origin, "borrowed");
+        assert_int_equal(r.n_objects, 0);          /* its cubin is built anew */
+    }
+    for (size_t i = 0; i < sizeof far / sizeof *far; i++) {
+        k.card = far[i];
+        assert_int_equal(store_find(f->s, &k, (layer = 0, &layer), &r, NULL), Q_EMISS);
+    }
+}
+
 /* --- shipped ----------------------------------------------------------------------------------------------------------- */
 
 static void ship(struct fixture *f, const char *name, const char *text)
@@ -365,7 +452,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_launch_comes_back_whole), T(launches_that_no_card_takes_are_refused), T(a_cubin_lies_beside_shared_objects), T(ceilings_are_read_from_records),
         T(fused_down_cores_take_no_healthy_winner), T(healthy_cores_take_it), T(nothing_measured_no_tensor_cores),
-        T(nearest_is_the_same_capability_then_multiprocessors), T(a_card_taken_without_its_cores_borrows_none), T(shipped_records_are_the_last_of_winners),
+        T(nearest_is_the_same_capability_then_multiprocessors), T(a_card_taken_without_its_cores_borrows_none),
+        T(the_ladder_from_its_last_rung_to_its_first), T(buckets_on_the_ladder), T(every_part_of_a_key_counts), T(shipped_records_are_the_last_of_winners),
         T(a_fused_down_card_takes_no_shipped_winner), T(shipped_records_of_another_card_are_borrowed), T(a_damaged_line_costs_itself_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
