@@ -36,6 +36,12 @@ static int need_write(struct work *w, struct q_err *e)
     return r;
 }
 
+/* The compiler is looked for when the first kernel must be built: with a whole store there need not be one. */
+static int need_compiler(struct work *w, struct q_err *e)
+{
+    return w->compiler->program[0] ? Q_OK : compiler_find(w->compiler, &w->t->card, w->given, e);
+}
+
 /* --- records ----------------------------------------------------------------------------------------------------------- */
 
 static int emit(const struct work *w, const struct q_problem *p, const char *params, struct gen_kernel *gk, struct q_err *e)
@@ -62,7 +68,8 @@ static int layout_record(struct work *w, const struct q_problem *p, struct recor
     int layer = 0, bad = target_key(w->t, w->g, p, generator, &k, e);
     if (bad) return bad;
     if (!(bad = find(w, &k, &layer, r, e)) || bad != Q_EMISS) return bad;
-    if ((bad = need_write(w, e)) || (bad = emit(w, p, NULL, &gk, e))) return bad;
+    /* No layout yet, so kernels must be built: a set that cannot be leaves nothing behind. */
+    if ((bad = need_compiler(w, e)) || (bad = need_write(w, e)) || (bad = emit(w, p, NULL, &gk, e))) return bad;
     target_record(r, w->g, &k, p, &gk);
     strcpy(r->origin, "default");
     gen_kernel_free(&gk);
@@ -82,12 +89,6 @@ static const char *choose_layout(void *arg, const char *type, long n, long k)
 }
 
 /* --- kernels ----------------------------------------------------------------------------------------------------------- */
-
-/* The compiler is looked for when the first kernel must be built: with a whole store there need not be one. */
-static int need_compiler(struct work *w, struct q_err *e)
-{
-    return w->compiler->program[0] ? Q_OK : compiler_find(w->compiler, &w->t->card, w->given, e);
-}
 
 static int push(struct work *w, const struct record *r, struct gen_kernel *gk, struct q_err *e)
 {

@@ -15,6 +15,12 @@ static int fail(const struct q_err *e)
     return e->code == Q_OK ? 0 : 1;
 }
 
+static int wrong_usage(const struct q_err *e)
+{
+    fprintf(stderr, "quarry-tune: %s (`quarry tune --help` lists the options)\n", e->text);
+    return 2;
+}
+
 /* --- NVRTC ------------------------------------------------------------------------------------------------------------- */
 
 /* Where pip may have put NVRTC: the user's own packages, the environment in use, those that ./check and ./quickstart make beside this
@@ -74,10 +80,7 @@ int main(int argc, char **argv)
     if (argc == 2 && !strcmp(argv[1], "--gate")) return gate_child();
     if (argc == 4 && !strcmp(argv[1], "--nvrtc-report")) return nvrtc_report(argv + 2);
     if (argc == 5 && !strcmp(argv[1], "--compile-ptx")) return compile_ptx(argv + 2);
-    if (options_read(&o, argc, argv, &e)) {
-        fail(&e);
-        return e.code == Q_EINPUT ? 2 : 1;     /* a card that cannot be used is not wrong usage */
-    }
+    if (options_read(&o, argc, argv, &e)) return e.code == Q_EINPUT ? wrong_usage(&e) : fail(&e);   /* a card that cannot be used is not wrong usage */
     if (o.done) return 0;
     find_places(&o.given.nvrtc);
     int r = o.verb->run(&o, &e);

@@ -1,5 +1,6 @@
 /* Which NVRTC compiles for a card under a driver, and what to install where none does. Pure: see nvrtc.h. */
 #include "nvrtc.h"
+#include "runtime/card.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -22,21 +23,11 @@ static int is_newer(const struct nvrtc *a, const struct nvrtc *b) { return a->ma
 
 /* --- what to do -------------------------------------------------------------------------------------------------------- */
 
-/* Whether there is such a card, as far as was known when this was written: what is newer than all may come. */
-static int is_made(int cc)
-{
-    static const int made[] = { 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121 };
-    int n = sizeof made / sizeof *made;
-    for (int i = 0; i < n; i++)
-        if (made[i] == cc) return 1;
-    return cc > made[n - 1];
-}
-
 /* CUDA 11.8 ends at sm_90; 12.9 goes from sm_50 to sm_121 but for sm_88 and sm_110, which came with 13. */
 static void advise(char *dst, size_t cap, int driver, int cc)
 {
     int major = driver / 1000;
-    if (!is_made(cc)) {
+    if (!card_cuda_exists(cc)) {
         snprintf(dst, cap, "no card has compute capability %d.%d", cc / 10, cc % 10);
         return;
     }

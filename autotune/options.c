@@ -101,7 +101,7 @@ static const char **slot_of(struct options *o, struct raw *r, int c)
 static int unknown_option(char **argv, struct q_err *e)
 {
     char letter[3] = { '-', (char)optopt, 0 };
-    return q_fail(e, Q_EINPUT, "unknown option '%s' (--help lists them)", optopt > 0 && optopt < 256 ? letter : argv[optind - 1]);
+    return q_fail(e, Q_EINPUT, "unknown option '%s'", optopt > 0 && optopt < 256 ? letter : argv[optind - 1]);
 }
 
 static int find_verb(struct options *o, const char *word, struct q_err *e)
@@ -189,17 +189,22 @@ static int check_bundles(const struct options *o, struct q_err *e)
     return Q_OK;
 }
 
+/* A set is for the whole key: what was not said is told, so that nobody takes it for a card's own. */
 static int card_of_option(struct options *o, const char *given, struct q_err *e)
 {
-    char key[CARD_KEY];
+    char key[CARD_KEY], filled[CARD_KEY], line[2 * CARD_KEY + 80];
     int rc = gen_card_key(o->generator, given, key, e);
-    return rc ? rc : card_parse(&o->card, key, e);
+    if (rc || (rc = card_parse(&o->card, key, e)) || !card_filled_in(&o->card, key, filled, sizeof filled)) return rc;
+    snprintf(line, sizeof line, "card %.190s: taken with %s", key, filled);
+    verb_say(NULL, line);
+    return Q_OK;
 }
 
 static int check(struct options *o, const struct raw *raw, struct q_err *e)
 {
     int numerics = q_numerics_parse(raw->numerics), r;
     if ((r = check_effort(o, raw, e))) return r;
+    if (o->given.nvrtc.given && !*o->given.nvrtc.given) return q_fail(e, Q_EINPUT, "--nvrtc: expected a library or a folder, found ''");
     if ((r = one_of("--kv-k", o->kv_k, "f16", "f32", e)) || (r = one_of("--kv-v", o->kv_v, "f16", "f32", e))) return r;
     if (numerics < 0) return q_fail(e, Q_EINPUT, "--numerics: expected strict, pinned, free or reference, found '%s'", raw->numerics);
     o->numerics = (enum q_numerics)numerics;

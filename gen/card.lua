@@ -116,9 +116,20 @@ local function cuda_fields(cc)
   }
 end
 
+-- Families up to Hopper's are complete: a number that is not here is a slip. From sm_100 on any number may come.
+local MADE = { 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90 }
+
+local function exists(cc)
+  for _, made in ipairs(MADE) do
+    if made == cc then return true end
+  end
+  return cc >= 100
+end
+
 local function parse_cuda(k)
   local cc = math.tointeger(tonumber(take(k, "sm_(%d+)")))
   if not cc or cc < 60 or cc > 999 then refuse("expected cuda:sm_CC,..., CC from 60") end
+  if not exists(cc) then refuse("there is no card with sm_%d; expected one of sm_%s, or sm_100 and later", cc, table.concat(MADE, " sm_")) end
   local c = { key = k.text, kind = "cuda", cc = cc, has = cuda_features(cc) }
   take_fields(k, c, cuda_fields(cc))
   if take(k, ",without=mma") then

@@ -58,10 +58,10 @@ static int parse(struct options *o, int argc, char **argv, struct q_err *e)
     for (int i = 1; i < argc; i++) {
         const char **v = valued_option(o, argv[i]);
         int *flag = flag_option(o, argv[i]);
-        if (v && !(*v = value(argc, argv, &i))) return q_fail(e, Q_EINPUT, "%s: expected a value", argv[i]);
+        if (v && !(*v = value(argc, argv, &i))) return q_fail(e, Q_EINPUT, "%s: expected a value (quarry-gen --help lists the options)", argv[i]);
         if (flag) *flag = 1;
         if (v || flag) continue;
-        if (argv[i][0] == '-') return q_fail(e, Q_EINPUT, "unknown option '%s'", argv[i]);
+        if (argv[i][0] == '-') return q_fail(e, Q_EINPUT, "unknown option '%s' (quarry-gen --help lists them)", argv[i]);
         if (o->op) return q_fail(e, Q_EINPUT, "expected one op, found '%s' after '%s'", argv[i], o->op);
         o->op = argv[i];
     }
@@ -164,7 +164,7 @@ static int run(struct gen *g, struct options *o, struct q_err *e)
         for (const char *const *op = gen_ops(g); *op; op++) puts(*op);
         return Q_OK;
     }
-    if (!o->op) return q_fail(e, Q_EINPUT, "expected an op; quarry-gen --list names them");
+    if (!o->op) return q_fail(e, Q_EINPUT, "expected an op (quarry-gen --list names them, quarry-gen --help lists the options)");
     if (o->hash) return print_hash(g, o->op, e);
     char ref[24];
     int rc = gen_ref(g, o->op, ref, e);   /* an unknown op is told before anything about its shape */

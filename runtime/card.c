@@ -233,6 +233,24 @@ int card_cuda_smem(int cc)
     return 48;
 }
 
+/* Families up to Hopper's are complete: a number that is not here is a slip. From sm_100 on any number may come. */
+static const int made[] = { 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90 };
+enum { N_MADE = sizeof made / sizeof *made, OPEN_FROM = 100 };
+
+int card_cuda_exists(int cc)
+{
+    for (int i = 0; i < N_MADE; i++)
+        if (made[i] == cc) return 1;
+    return cc >= OPEN_FROM;
+}
+
+static int refuse_unmade(const char *key, int cc, struct q_err *e)
+{
+    char names[N_MADE * 8] = "";
+    for (int i = 0, n = 0; i < N_MADE; i++) n += snprintf(names + n, sizeof names - (size_t)n, " sm_%d", made[i]);
+    return q_fail(e, Q_EINPUT, "card '%.200s': there is no card with sm_%d; expected one of%s, or sm_%d and later", key, cc, names, OPEN_FROM);
+}
+
 /* What a key may say of a card, and what is taken where nothing is said: 1..1024 multiprocessors, 1..1048576 KiB of L2, a bus of 1..16384
  * bits, 16..1024 KiB of shared memory a block (smem is in KiB: 65536 is a slip). gen/card.lua has the same bounds and generic values. */
 struct field {
@@ -276,6 +294,7 @@ static int parse_cuda(struct q_card *c, const char *key, const char *p, struct q
     static const char form[] = "cuda:sm_CC (60 or more) or cuda:sm_CC,sms=N,l2=KIB,bus=BITS,smem=KIB[,without=mma[+dp4a]]";
     struct field f[CUDA_FIELDS];
     if ((c->cc = take_number(&p, "sm_", 999)) < CARD_OLDEST_CC) return q_fail(e, Q_EINPUT, "card '%.200s': expected %s", key, form);
+    if (!card_cuda_exists(c->cc)) return refuse_unmade(key, c->cc, e);
     cuda_fields(c, f);
     for (int i = 0; i < CUDA_FIELDS; i++) {
         size_t n = strlen(f[i].word);
@@ -306,4 +325,25 @@ int card_parse(struct q_card *c, const char *key, struct q_err *e)
                       "cpu:VENDOR-FAMILY-MODEL,isa=PATH+..+scalar,l1=KIB,l2=KIB,l3=KIB,t=THREADS", key);
     write_key(c);
     return Q_OK;
+}
+
+/* Whether `field` (n bytes, "l2=4096") is one of the key's. */
+static int has_field(const char *key, const char *field, size_t n)
+{
+    for (const char *p = strchr(key, ','); p; p = strchr(p + 1, ','))
+        if (strcspn(p + 1, ",") == n && !memcmp(p + 1, field, n)) return 1;
+    return 0;
+}
+
+int card_filled_in(const struct q_card *c, const char *key, char *dst, size_t cap)
+{
+    size_t len = 0;
+    int found = 0;
+    *dst = 0;
+    for (const char *p = strchr(c->key, ','); p; p = strchr(p + 1, ',')) {
+        size_t n = strcspn(p + 1, ",");
+        if (has_field(key, p + 1, n) || len + n + 2 > cap) continue;
+        len += (size_t)snprintf(dst + len, cap - len, "%s%.*s", found++ ? "," : "", (int)n, p + 1);
+    }
+    return found;
 }

@@ -9,6 +9,7 @@
 #define Q_CARD_H
 
 #include "err.h"
+#include <stddef.h>
 
 enum q_isa { Q_ISA_SCALAR = 1, Q_ISA_SSE42 = 2, Q_ISA_AVX2 = 4, Q_ISA_AVXVNNI = 8, Q_ISA_AVX512VNNI = 16 };
 
@@ -43,8 +44,12 @@ int card_take_without(struct q_card *c, const char *text);
 void card_cuda_key(struct q_card *c);
 /* Most shared memory of a block by compute capability, in KiB; 48 where unknown. */
 int card_cuda_smem(int cc);
+/* Whether there are, or may come to be, cards of this compute capability: 70 and 107, not 71. */
+int card_cuda_exists(int cc);
 /* A key as above, or a short form "cpu:avx2" (that path and those below it, generic caches), "cpu:avx2,l2=512,t=2", "cuda:sm_70".
  * Writes the full key. */
 int card_parse(struct q_card *c, const char *key, struct q_err *e);
+/* What card_parse took for what `key` leaves out, for people: "sms=40,l2=4096"; returns how many fields. */
+int card_filled_in(const struct q_card *c, const char *key, char *dst, size_t cap);
 
 #endif

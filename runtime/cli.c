@@ -67,6 +67,28 @@ int cli_usage(const struct q_cli *c, const char *line)
     return 2;
 }
 
+/* As cli_usage, for an option's value: -1. */
+static int wrong(const struct q_cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int wrong(const struct q_cli *c, const char *fmt, ...)
+{
+    char line[400];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    cli_usage(c, line);
+    return -1;
+}
+
+int cli_unknown(const struct q_cli *c, int opt, char **argv)
+{
+    const char letter[3] = {'-', (char)optopt, 0};
+    const char *name = optopt > 0 && optopt < 256 ? letter : argv[optind - 1];   /* else 0, or a long option's code */
+    if (opt == ':') wrong(c, "%.60s needs a value", name);
+    else wrong(c, "unknown option '%.60s'", name);
+    return 2;
+}
+
 void cli_version(void) { printf("quarry %s\n", QUARRY_VERSION); }
 
 int cli_int(const struct q_cli *c, const char *name, const char *value, long lo, long hi, long *out)
@@ -78,8 +100,7 @@ int cli_int(const struct q_cli *c, const char *name, const char *value, long lo,
         *out = v;
         return 0;
     }
-    fprintf(stderr, "quarry %s: %s expects a whole number from %ld to %ld, not '%s'\n", c->verb, name, lo, hi, value);
-    return -1;
+    return wrong(c, "%s expects a whole number from %ld to %ld, not '%.100s'", name, lo, hi, value);
 }
 
 int cli_float(const struct q_cli *c, const char *name, const char *value, double *out)
@@ -90,17 +111,13 @@ int cli_float(const struct q_cli *c, const char *name, const char *value, double
         *out = v;
         return 0;
     }
-    fprintf(stderr, "quarry %s: %s expects a number, not '%s'\n", c->verb, name, value);
-    return -1;
+    return wrong(c, "%s expects a number, not '%.100s'", name, value);
 }
 
 static int option_numerics(struct q_cli *c, const char *value)
 {
     int n = q_numerics_parse(value);
-    if (n < 0) {
-        fprintf(stderr, "quarry %s: --numerics is strict, pinned, free or reference, not '%s'\n", c->verb, value);
-        return -1;
-    }
+    if (n < 0) return wrong(c, "--numerics is strict, pinned, free or reference, not '%.100s'", value);
     c->engine.numerics = (enum q_numerics)n;
     return 0;
 }
@@ -110,8 +127,8 @@ static int option_device(struct q_cli *c, const char *value)
     int index;
     c->engine.device = value;
     if (device_name_good(value, &index)) return 0;
-    fprintf(stderr, "quarry %s: --device is auto, cpu, cuda or cuda:N (cuda:N,without=mma: without its tensor cores; without=mma+dp4a: nor dp4a), not '%s'\n", c->verb, value);
-    return -1;
+    return wrong(c, "--device is auto, cpu, cuda or cuda:N (cuda:N,without=mma: without its tensor cores; without=mma+dp4a: nor dp4a), not '%.100s'",
+                 value);
 }
 
 /* A list, of one word in this version. */
@@ -119,8 +136,7 @@ static int option_debug(struct q_cli *c, const char *value)
 {
     c->engine.debug_launch = !strcmp(value, "launch");
     if (c->engine.debug_launch) return 0;
-    fprintf(stderr, "quarry %s: --debug takes launch, not '%s'\n", c->verb, value);
-    return -1;
+    return wrong(c, "--debug takes launch, not '%.100s'", value);
 }
 
 int cli_option(struct q_cli *c, int opt, const char *value)

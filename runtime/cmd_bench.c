@@ -68,6 +68,8 @@ static int parse_args(struct bench *b, int argc, char **argv)
     for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT "p:n:d:r:", longs, NULL)) != -1;) {
         int bad = 0;
         switch (opt) {
+        case '?':
+        case ':': return cli_unknown(&b->cli, opt, argv) + 1;
         case 'p': bad = cli_int(&b->cli, "-p", optarg, 0, 1 << 20, &b->prompt); break;
         case 'n': bad = cli_int(&b->cli, "-n", optarg, 0, 1 << 20, &b->generate); break;
         case 'r': bad = cli_int(&b->cli, "-r", optarg, 1, MAX_REPS, &b->reps); break;
@@ -77,7 +79,6 @@ static int parse_args(struct bench *b, int argc, char **argv)
         case 'h':
         case CLI_HELP: help(); return 1;
         case CLI_VERSION: cli_version(); return 1;
-        case '?': return 3;
         default: bad = cli_option(&b->cli, opt, optarg);
         }
         if (bad) return 3;

@@ -81,6 +81,8 @@ static int parse_args(struct chat *c, int argc, char **argv)
     for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT "n:", longs, NULL)) != -1;) {
         int bad = 0;
         switch (opt) {
+        case '?':
+        case ':': return cli_unknown(&c->cli, opt, argv) + 1;
         case 'n': bad = cli_int(&c->cli, "-n", optarg, -1, 1 << 24, &c->most); break;
         case OPT_SYSTEM: c->system = optarg; break;
         case OPT_THINK: c->think = 1; break;
@@ -89,7 +91,6 @@ static int parse_args(struct chat *c, int argc, char **argv)
         case 'h':
         case CLI_HELP: help(); return 1;
         case CLI_VERSION: cli_version(); return 1;
-        case '?': return 3;
         default: bad = cli_is_sampling(opt) ? cli_sampling_option(&c->sampling, &c->cli, opt, optarg) : cli_option(&c->cli, opt, optarg);
         }
         if (bad) return 3;

@@ -39,8 +39,10 @@ static int parse(struct options *o, int argc, char **argv)
     cli_start(&o->cli, "doctor");
     o->places.measure = 1;
     o->places.program_dir = o->cli.program_dir;
-    for (int opt; (opt = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
+    for (int opt; (opt = getopt_long(argc, argv, ":h", longs, NULL)) != -1;) {
         switch (opt) {
+        case '?':
+        case ':': return cli_unknown(&o->cli, opt, argv) + 1;
         case OPT_JSON: o->json = 1; break;
         case OPT_QUICK: o->places.measure = 0; break;
         case OPT_PCI: o->places.pci = optarg; break;
@@ -49,9 +51,9 @@ static int parse(struct options *o, int argc, char **argv)
         case 'h':
         case CLI_HELP: help(); return 1;
         case CLI_VERSION: cli_version(); return 1;
-        default: return 3;
         }
     }
+    if (o->places.libcuda && !*o->places.libcuda) return cli_usage(&o->cli, "--libcuda expects a file, not ''") + 1;
     return optind < argc ? cli_usage(&o->cli, "an argument without an option") + 1 : 0;
 }
 

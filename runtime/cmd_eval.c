@@ -54,6 +54,8 @@ static int parse_args(struct eval *v, int argc, char **argv)
 {
     for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT, longs, NULL)) != -1;) {
         switch (opt) {
+        case '?':
+        case ':': return cli_unknown(&v->cli, opt, argv) + 1;
         case OPT_TEXT: v->text = optarg; break;
         case OPT_IDS: v->ids_arg = optarg; break;
         case OPT_LOGITS: v->logits_path = optarg; break;
@@ -66,7 +68,6 @@ static int parse_args(struct eval *v, int argc, char **argv)
         case 'h':
         case CLI_HELP: help(); return 1;
         case CLI_VERSION: cli_version(); return 1;
-        case '?': return 3;
         default:
             if (cli_option(&v->cli, opt, optarg)) return 3;
         }

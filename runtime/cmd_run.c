@@ -54,6 +54,8 @@ static int parse_args(struct run *r, int argc, char **argv)
     for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT "p:f:n:", longs, NULL)) != -1;) {
         int bad = 0;
         switch (opt) {
+        case '?':
+        case ':': return cli_unknown(&r->cli, opt, argv) + 1;
         case 'p': r->prompt_arg = optarg; break;
         case 'f': r->file = optarg; break;
         case 'n': bad = cli_int(&r->cli, "-n", optarg, -1, 1 << 24, &r->most); break;
@@ -64,7 +66,6 @@ static int parse_args(struct run *r, int argc, char **argv)
         case 'h':
         case CLI_HELP: help(); return 1;
         case CLI_VERSION: cli_version(); return 1;
-        case '?': return 3;
         default: bad = cli_is_sampling(opt) ? cli_sampling_option(&r->sampling, &r->cli, opt, optarg) : cli_option(&r->cli, opt, optarg);
         }
         if (bad) return 3;

@@ -22,7 +22,7 @@ struct options {
 
 static int usage(const char *why, const char *what)
 {
-    fprintf(stderr, "quarry show: %s%s\n%s", why, what, help);
+    fprintf(stderr, "quarry show: %s%s (`quarry show --help` lists the options)\n", why, what);
     return 2;
 }
 

@@ -31,12 +31,12 @@ static int open_card(struct q_device **d, const char *which, int index, const ch
     return Q_OK;
 }
 
-/* Cards that the driver counts, whether or not they can be used. */
+/* Cards that the driver counts, whether or not they can be used; -1: there is no driver. */
 static int cards_shown(const char *libcuda)
 {
     struct cuda_api cu;
     int n = 0;
-    if (cuda_open(&cu, libcuda, NULL)) return 0;
+    if (cuda_open(&cu, libcuda, NULL)) return -1;
     if (cuda_start(&cu, NULL) || cuda_count(&cu, &n, NULL)) n = 0;
     cuda_close(&cu);
     return n;
@@ -58,8 +58,20 @@ static int open_auto(struct q_device **d, int threads, const struct device_place
     struct pci_device found[1];
     if (!device_cuda_open_with(d, 0, at->libcuda, &why)) return Q_OK;
     int n = pci_nvidia(at->pci, found, 1);
-    if (n || cards_shown(at->libcuda)) return refuse(found, n, why.text, e);
+    if (n || cards_shown(at->libcuda) > 0) return refuse(found, n, why.text, e);
     return device_cpu_open(d, threads, e);
+}
+
+/* Without a device a driver is no help: only a driver that works and shows no card has a say (a container may hide the bus and not the card). */
+static int open_named(struct q_device **d, const char *which, int index, const struct device_places *at, struct q_err *e)
+{
+    struct q_err why;
+    struct pci_device none[1];
+    int rc = open_card(d, which, index, at->libcuda, &why), shown;
+    if (!rc) return Q_OK;
+    if (rc != Q_EMISS || pci_nvidia(at->pci, none, 0) || (shown = cards_shown(at->libcuda)) > 0) return q_fail(e, rc, "%s", why.text);
+    return q_fail(e, Q_EMISS, "%.40s: no NVIDIA device is on the PCI bus%s%.300s; look at its slot, riser and power, and in a container or virtual "
+                  "machine at whether it was passed in (--device cpu runs on the CPU)", which, shown < 0 ? "" : ", and ", shown < 0 ? "" : why.text);
 }
 
 int device_open_at(struct q_device **d, const char *which, int threads, const struct device_places *at, struct q_err *e)
@@ -69,7 +81,7 @@ int device_open_at(struct q_device **d, const char *which, int threads, const st
     if (!device_name_good(which, &index)) return q_fail(e, Q_EINPUT, "a device is auto, cpu, cuda or cuda:N (cuda:N,without=mma: without its tensor cores; without=mma+dp4a: nor dp4a), not '%.60s'", which);
     if (!strcmp(which, "cpu")) return device_cpu_open(d, threads, e);
     if (!strcmp(which, "auto")) return open_auto(d, threads, at, e);
-    return open_card(d, which, index, at->libcuda, e);
+    return open_named(d, which, index, at, e);
 }
 
 int device_open(struct q_device **d, const char *which, int threads, struct q_err *e)

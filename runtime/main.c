@@ -87,7 +87,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
         if (verbs[i].run && !strcmp(verb, verbs[i].name)) return run_verb(&verbs[i], argc - 1, argv + 1);
     if (is_word(verb)) start_sibling(verb, argv + 1);
-    fprintf(stderr, "quarry: no verb '%.64s', and no program quarry-%.64s beside this one or on the PATH\n", verb, verb);
-    usage(stderr);
+    fprintf(stderr, "quarry: no verb '%.64s', and no program quarry-%.64s beside this one or on the PATH (`quarry --help` lists the verbs)\n",
+            verb, verb);
     return 2;
 }

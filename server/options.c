@@ -84,7 +84,8 @@ int options_read(struct options *o, int argc, char **argv)
     for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT, longs, NULL)) != -1;) {
         if (opt == CLI_HELP) return help(), 0;
         if (opt == CLI_VERSION) return cli_version(), 0;
-        if (opt == '?' || own_option(o, opt, optarg)) return 2;
+        if (opt == '?' || opt == ':') return cli_unknown(&o->cli, opt, argv);
+        if (own_option(o, opt, optarg)) return 2;
     }
     if (optind < argc) return cli_usage(&o->cli, "an argument without an option");
     return check(o);

@@ -70,7 +70,8 @@ static int parse_args(struct gate *g, int argc, char **argv)
         case OPT_MARGIN: bad = bound(g, "--margin", optarg, &g->margin); break;
         case OPT_TOL: bad = bound(g, "--tol", optarg, &g->tol); break;
         case OPT_KLD: bad = bound(g, "--kld", optarg, &g->kld_bound); break;
-        case '?': return -1;
+        case '?':
+        case ':': return cli_unknown(&g->cli, opt, argv);
         default: bad = cli_option(&g->cli, opt, optarg);
         }
         if (bad) return -1;

@@ -212,7 +212,7 @@ def test_wrong_usage_is_status_2(tmp_path):
                  ["--card", "cuda:sm_70,l2=5,sms=3", "-m", "x"], ["fly"], ["-j", "0", "-m", "x"]):
         assert tune(tmp_path, *args).returncode == 2, args
     done = tune(tmp_path, "--fly")
-    assert done.returncode == 2 and done.stderr == "quarry-tune: unknown option '--fly' (--help lists them)\n"
+    assert done.returncode == 2 and done.stderr == "quarry-tune: unknown option '--fly' (`quarry tune --help` lists the options)\n"
     for args in (["--effort", "huge"], ["--effort", "quick", "--card", "cpu:avx2"], ["--effort", "quick", "--cache", "x"]):
         assert tune(tmp_path, *args, "-m", str(TINY)).returncode == 2, args
 

@@ -26,6 +26,17 @@ def build(home, card, *args):
     return tune(home, "--effort", "none", "-m", str(TINY), "--card", card, *args)
 
 
+def line_of(done):
+    """The only line on stderr, apart from what was taken for the card."""
+    lines = [line for line in done.stderr.splitlines() if ": taken with " not in line]
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+def nothing_written(home):
+    return not [p for p in home.rglob("*") if p.is_file()]
+
+
 def need_nvrtc(done):
     if done.returncode and "no NVRTC compiles" in done.stderr:
         pytest.skip(done.stderr.strip())
@@ -53,21 +64,43 @@ def test_a_set_for_a_card_that_is_not_here(tmp_path, cc):
 
 def test_a_named_library_is_the_only_one(tmp_path):
     done = build(tmp_path, "cuda:sm_75", "--nvrtc", "/nonexistent/libnvrtc.so")
-    assert done.returncode == 1
-    assert done.stderr.startswith("quarry-tune: no NVRTC compiles for sm_75") and done.stderr.count("\n") == 1
-    assert "--nvrtc /nonexistent/libnvrtc.so" in done.stderr and "pip install nvidia-cuda-nvrtc-cu12" in done.stderr
+    assert done.returncode == 1 and nothing_written(tmp_path)
+    line = line_of(done)
+    assert line.startswith("quarry-tune: no NVRTC compiles for sm_75")
+    assert "--nvrtc /nonexistent/libnvrtc.so" in line and "pip install nvidia-cuda-nvrtc-cu12" in line
+    done = build(tmp_path, "cuda:sm_75", "--nvrtc", "")
+    assert done.returncode == 2 and "--nvrtc: expected a library or a folder, found ''" in done.stderr
 
 
 def test_a_named_library_that_would_hang(tmp_path):
     os.mkfifo(tmp_path / "libnvrtc.so")
     for given in tmp_path / "libnvrtc.so", tmp_path:
         done = build(tmp_path / "home", "cuda:sm_75", "--nvrtc", str(given))
-        assert done.returncode == 1 and done.stderr.count("\n") == 1 and "expected a regular file, found a FIFO" in done.stderr
+        assert done.returncode == 1 and "expected a regular file, found a FIFO" in line_of(done)
 
 
 def test_a_card_that_no_compiler_knows(tmp_path):
+    """One of the future: it may come, and nothing is left behind until a compiler knows it."""
     done = build(tmp_path, "cuda:sm_777")
-    assert done.returncode == 1 and "sm_777" in done.stderr and done.stderr.count("\n") == 1
+    assert done.returncode == 1 and "sm_777" in line_of(done) and nothing_written(tmp_path)
+
+
+@pytest.mark.parametrize("cc", [63, 71, 73, 74, 77, 99])
+def test_a_card_that_there_is_not(tmp_path, cc):
+    for verb in ["--effort", "none", "-m", str(TINY)], ["list"]:
+        done = tune(tmp_path, *verb, "--card", f"cuda:sm_{cc}")
+        assert done.returncode == 2 and done.stderr.count("\n") == 1 and nothing_written(tmp_path)
+        assert f"there is no card with sm_{cc}; expected one of sm_60 sm_61 sm_62 sm_70 sm_72 sm_75 sm_80" in done.stderr and "--help" in done.stderr
+
+
+def test_what_a_key_leaves_out_is_told(tmp_path):
+    def told(key):
+        return [line for line in tune(tmp_path, "list", "--card", key).stderr.splitlines() if ": taken with " in line]
+
+    assert told("cuda:sm_75") == ["quarry-tune: card cuda:sm_75: taken with sms=40,l2=4096,bus=256,smem=64"]
+    assert told("cuda:sm_70,l2=6144,without=mma") == ["quarry-tune: card cuda:sm_70,l2=6144,without=mma: taken with sms=40,bus=256,smem=96"]
+    assert told("cpu:avx2,l2=256") == ["quarry-tune: card cpu:avx2,l2=256: taken with isa=avx2+sse42+scalar,l1=32,l3=8192,t=1"]
+    assert told("cuda:sm_75,sms=40,l2=4096,bus=256,smem=64") == []
 
 
 def test_the_environment_does_not_change_an_object(tmp_path):
@@ -94,4 +127,4 @@ def test_ptx_for_a_newer_card(tmp_path):
 
 def test_card_and_device_are_not_both_named(tmp_path):
     done = tune(tmp_path, "--effort", "none", "-m", str(TINY), "--card", "cuda:sm_75", "--device", "cpu")
-    assert done.returncode == 2 and "--device" in done.stderr
+    assert done.returncode == 2 and "--device" in done.stderr and "(`quarry tune --help` lists the options)" in done.stderr

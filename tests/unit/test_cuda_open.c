@@ -143,7 +143,13 @@ static void what_is_named_is_meant(void **state)
     opens("cuda", "", FAKE, bus, "cuda");
     opens("cuda:1", "cards=2", FAKE, bus, "cuda");
     refuses("cuda:1", "cards=1", FAKE, bus, "cuda:1 is not there: the driver shows 1 card");
-    refuses("cuda", "", NOWHERE, empty, "no NVIDIA driver");
+    refuses("cuda", "", NOWHERE, bus, "no NVIDIA driver");
+    refuses("cuda", "", NOWHERE, empty, "cuda: no NVIDIA device is on the PCI bus; look at its slot, riser and power");
+    refuses("cuda:1", "", NOWHERE, "/nowhere", "cuda:1: no NVIDIA device is on the PCI bus; ");
+    refuses("cuda", "init=100", FAKE, empty, "cuda: no NVIDIA device is on the PCI bus, and cuInit: CUDA_ERROR_NO_DEVICE (100)");
+    refuses("cuda", "cards=0", FAKE, empty, "cuda: no NVIDIA device is on the PCI bus, and cuDeviceGetCount: CUDA_ERROR_NO_DEVICE (100)");
+    refuses("cuda", "init=803", FAKE, empty, "cuInit: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803)");
+    refuses("cuda", "cards=2,retain=46", FAKE, empty, "cuDevicePrimaryCtxRetain: CUDA_ERROR_DEVICE_UNAVAILABLE (46)");
     static const char *const bad[] = {"", "gpu", "cuda:", "cuda:x", "cuda:1x", "cuda:-1", "cuda:99999", "cuda1", "CPU"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refuses(bad[i], "", FAKE, bus, "a device is auto, cpu, cuda or cuda:N");
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const char *const good[] = {
-    "cuda:sm_60", "cuda:sm_70", "cuda:sm_070", "cuda:sm_999", "cuda:sm_70,sms=3", "cuda:sm_70,sms=1", "cuda:sm_70,sms=1024", "cuda:sm_70,sms=003",
+    "cuda:sm_60", "cuda:sm_70", "cuda:sm_070", "cuda:sm_88", "cuda:sm_90", "cuda:sm_107", "cuda:sm_121", "cuda:sm_999", "cuda:sm_70,sms=3", "cuda:sm_70,sms=1", "cuda:sm_70,sms=1024", "cuda:sm_70,sms=003",
     "cuda:sm_70,l2=5", "cuda:sm_70,l2=1048576", "cuda:sm_70,bus=16384", "cuda:sm_70,smem=16", "cuda:sm_70,smem=1024", "cuda:sm_70,sms=3,smem=64",
     "cuda:sm_70,without=mma", "cuda:sm_90,sms=3,without=mma+dp4a", "cuda:sm_60,without=mma+dp4a", "cuda:sm_70,bus=32,without=mma", "cuda:sm_90,sms=132,l2=61440,bus=6144,smem=227",
     "cuda:sm_80,sms=72,l2=40960,bus=5120,smem=163,without=mma", "cpu:scalar", "cpu:avx2", "cpu:avxvnni", "cpu:avx512vnni", "cpu:avx2,l1=0",
@@ -19,7 +19,7 @@ static const char *const good[] = {
 };
 
 static const char *const bad[] = {
-    "", ":", "cuda:", "cpu:", "gpu:sm_70", "CUDA:sm_70", " cuda:sm_70", "cuda:sm_70 ", "cuda:sm_", "cuda:sm_5", "cuda:sm_59", "cuda:sm_1000",
+    "", ":", "cuda:", "cpu:", "gpu:sm_70", "CUDA:sm_70", " cuda:sm_70", "cuda:sm_70 ", "cuda:sm_", "cuda:sm_5", "cuda:sm_59", "cuda:sm_1000", "cuda:sm_63", "cuda:sm_71", "cuda:sm_73", "cuda:sm_74", "cuda:sm_77", "cuda:sm_91", "cuda:sm_99",
     "cuda:sm_-70", "cuda:sm_+70", "cuda:sm_99999999999999999999", "cuda:sm_70,", "cuda:sm_70,,sms=3", "cuda:sm_70sms=3", "cuda:sm_70,sms",
     "cuda:sm_70,sms=", "cuda:sm_70,sms=x", "cuda:sm_70,sms=-3", "cuda:sm_70,sms=3x", "cuda:sm_70,sms=3,", "cuda:sm_70,sms=3,sms=4",
     "cuda:sm_70,l2=5,sms=3", "cuda:sm_70,sms=0", "cuda:sm_70,sms=1025", "cuda:sm_70,sms=9999999", "cuda:sm_70,sms=18446744073709551617",
