@@ -1,9 +1,11 @@
 #include "collect.h"
 #include "judge.h"
+#include <errno.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void member_name(char path[BUNDLE_PATH], const struct record *r)
 {
@@ -94,20 +96,32 @@ static void public_of(char line[MINISIGN_LINE], const struct minisign_secret *s)
     minisign_public_print(line, &p);
 }
 
-int collect_write(const struct collect *c, const char *sign, const char *path, char signer[MINISIGN_LINE], struct q_err *e)
+int collect_out_open(struct collect_out *out, const char *sign, const char *path, struct q_err *e)
 {
-    struct minisign_secret secret;
+    char dir[Q_PATH];
+    memset(out, 0, sizeof *out);
+    out->path = path ? path : "set.tar.zst";
+    out->is_signed = sign != NULL;
+    snprintf(dir, sizeof dir, "%s", out->path);
+    char *slash = strrchr(dir, '/');
+    if (slash) *slash = 0;
+    int rc = access(!slash ? "." : dir[0] ? dir : "/", W_OK) ? q_fail(e, Q_EIO, "%s: cannot be written there: %s", out->path, strerror(errno)) : Q_OK;
+    if (rc || !sign) return rc;
+    if ((rc = minisign_secret_read(&out->secret, sign, e))) return rc;
+    public_of(out->signer, &out->secret);
+    return Q_OK;
+}
+
+void collect_out_close(struct collect_out *out) { sodium_memzero(&out->secret, sizeof out->secret); }
+
+int collect_write(const struct collect *c, const struct collect_out *out, struct q_err *e)
+{
     char *data;
     size_t n;
-    signer[0] = 0;
-    int rc = sign ? minisign_secret_read(&secret, sign, e) : Q_OK;
+    int rc = bundle_pack(c->b, out->is_signed ? &out->secret : NULL, &data, &n, e);
     if (rc) return rc;
-    if (sign) public_of(signer, &secret);
-    rc = bundle_pack(c->b, sign ? &secret : NULL, &data, &n, e);
-    sodium_memzero(&secret, sizeof secret);
-    if (rc) return rc;
-    if (n > BUNDLE_FILE) rc = q_fail(e, Q_ELIMIT, "%s: a kernel set of %zu MiB: expected at most %d", path, n >> 20, BUNDLE_FILE >> 20);
-    if (!rc) rc = file_write(path, data, n, e);
+    if (n > BUNDLE_FILE) rc = q_fail(e, Q_ELIMIT, "%s: a kernel set of %zu MiB: expected at most %d", out->path, n >> 20, BUNDLE_FILE >> 20);
+    if (!rc) rc = file_write(out->path, data, n, e);
     free(data);
     return rc;
 }

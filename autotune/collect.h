@@ -21,8 +21,19 @@ struct collect {
 
 /* Adds a record of the card, unless one for its problem is in. An error is of memory, of reading, or of the bundle's bounds. */
 int collect_record(struct collect *c, const struct record *r, struct q_err *e);
-/* Packs, signs when `sign` names a secret key, and writes `path` whole. signer: "" or the public key's line. */
-struct minisign_public;
-int collect_write(const struct collect *c, const char *sign, const char *path, char signer[MINISIGN_LINE], struct q_err *e);
+
+/* How it will be written. */
+struct collect_out {
+    const char *path;
+    int is_signed;
+    struct minisign_secret secret;
+    char signer[MINISIGN_LINE];  /* the public key, "" if it is not signed */
+};
+/* Before any work: sign NULL or the secret key's file, path NULL: set.tar.zst. Finds a key that is none and a folder that cannot be written. */
+int collect_out_open(struct collect_out *out, const char *sign, const char *path, struct q_err *e);
+/* Forgets the key. */
+void collect_out_close(struct collect_out *out);
+/* Packs, signs, writes the file whole. */
+int collect_write(const struct collect *c, const struct collect_out *out, struct q_err *e);
 
 #endif

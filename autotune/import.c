@@ -16,10 +16,10 @@ enum use { LEFT_OUT, AS_DATA, MADE_HERE, AS_IT_CAME };
 struct item {
     struct record record;                /* this build's, for the card that it is written for */
     struct gen_kernel kernel;            /* owned texts */
-    const struct bundle_member *binary;  /* AS_IT_CAME */
+    const struct bundle_member *binary;  /* AS_IT_CAME; NULL: the store has the object */
     struct record_object object;         /* its description */
     enum use use;
-    char path[Q_PATH];                   /* of the object in the store; "": a choice without a kernel */
+    char path[Q_PATH];                   /* of the object; "": a choice without a kernel */
 };
 
 struct import {
@@ -180,25 +180,31 @@ static void leave_out(struct import *im, struct item *it, const char *why)
     im->result->failed++;
 }
 
-/* The bytes that came, under their name in the store. */
+/* The bytes that came, to a file of their own: into the store they go when they are found right, since there they would stand for what the
+ * kernel's text compiles to. An object that the store has is preferred. */
+static int stage(struct import *im, int i, struct q_err *e)
+{
+    struct item *it = &im->items[i];
+    struct store *s = im->o->build->store;
+    char file[200];
+    if (!store_object(s, it->object.name, it->path, NULL)) {
+        it->binary = NULL;
+        return sha_file(it->object.content, it->path, &it->object.size, e);
+    }
+    snprintf(file, sizeof file, "%d-%.150s.%s", i, it->kernel.name, it->kernel.kind);
+    int rc = im->dir[0] ? Q_OK : store_workdir(s, im->dir, e);
+    if (!rc) rc = path_join(it->path, e, im->dir, file, NULL);
+    return rc ? rc : file_write(it->path, it->binary->data, it->binary->n, e);
+}
+
 static int publish(struct import *im, struct item *it, struct q_err *e)
 {
-    struct store *s = im->o->build->store;
-    char file[200], path[Q_PATH];
     struct record_object *o = &it->object;
-    if (store_object(s, o->name, it->path, NULL)) {
-        snprintf(file, sizeof file, "%.150s.%s", it->kernel.name, it->kernel.kind);
-        int rc = im->dir[0] ? Q_OK : store_workdir(s, im->dir, e);
-        if (!rc) rc = path_join(path, e, im->dir, file, NULL);
-        if (!rc) rc = file_write(path, it->binary->data, it->binary->n, e);
-        if (!rc) rc = store_publish(s, path, o->name, o->content, &o->size, e);
-        if (!rc) rc = store_object(s, o->name, it->path, e);
-        if (rc) return rc;
-    }
+    int rc = it->binary ? store_publish(im->o->build->store, it->path, o->name, o->content, &o->size, e) : Q_OK;
     it->record.objects[0] = *o;
     it->record.n_objects = 1;
-    im->result->taken++;
-    return Q_OK;
+    im->result->taken += !rc;
+    return rc;
 }
 
 /* Enters a kernel whose object is in the store. */
@@ -252,7 +258,7 @@ static int test_item(struct import *im, struct item *it, struct q_err *e)
     if (rc == Q_EINTERNAL) leave_out(im, it, why.text);
     else if (rc) return q_fail(e, rc, "%s", why.text);
     else im->result->tested++;
-    return Q_OK;
+    return !rc && it->use == AS_IT_CAME ? publish(im, it, e) : Q_OK;
 }
 
 static int write_item(struct import *im, struct item *it, struct q_err *e)
@@ -275,7 +281,7 @@ static int do_batch(struct import *im, struct q_err *e)
     int rc = Q_OK;
     qsort(im->items, (size_t)im->n, sizeof *im->items, compare_items);
     for (int i = 0; i < im->n && !rc; i++)
-        if (im->items[i].use == AS_IT_CAME) rc = publish(im, &im->items[i], e);
+        if (im->items[i].use == AS_IT_CAME) rc = stage(im, i, e);
     if (!rc) rc = compile_batch(im, e);
     for (int i = 0; i < im->n && !rc; i++) {
         struct item *it = &im->items[i];

@@ -50,26 +50,25 @@ static void name_model(char dst[64], const struct options *o)
     else snprintf(dst, 64, "%.48s %.14s", o->preset, o->type);
 }
 
-static int pack(const struct options *o, struct store *s, struct gen *g, const struct target *t, struct q_err *e)
+static int pack(const struct options *o, const struct collect_out *out, struct store *s, struct gen *g, const struct target *t, struct q_err *e)
 {
     struct bundle b = { .creator = "quarry " QUARRY_VERSION, .n_models = 1 };
     struct collect c = { .b = &b, .g = g, .s = s, .card = &t->card, .binaries = 1 };
     struct origins n = { 0 };
-    const char *path = o->output ? o->output : "set.tar.zst";
-    char signer[MINISIGN_LINE];
+    const char *signer = out->signer;
     snprintf(b.card, sizeof b.card, "%s", t->card.key);
     name_model(b.model[0], o);
     int rc = collect(&c, t, &n, e);
-    if (!rc) rc = collect_write(&c, o->sign, path, signer, e);
+    if (!rc) rc = collect_write(&c, out, e);
     if (!rc && *signer) fprintf(stderr, "quarry-tune: rigs use its binaries after: quarry tune trust %s\n", signer);
     if (!rc && !*signer) fputs("quarry-tune: not signed: a rig without a compiler cannot use it (--sign FILE)\n", stderr);
     const char *is_signed = *signer ? ", signed" : "";
-    if (!rc) printf("%s: %s for %s: %d tuned, %d borrowed, %d default%s\n", path, b.model[0], b.card, n.tuned, n.borrowed, n.defaults, is_signed);
+    if (!rc) printf("%s: %s for %s: %d tuned, %d borrowed, %d default%s\n", out->path, b.model[0], b.card, n.tuned, n.borrowed, n.defaults, is_signed);
     bundle_free(&b);
     return rc;
 }
 
-static int build(const struct options *o, struct store *s, struct gen *g, struct q_err *e)
+static int build(const struct options *o, const struct collect_out *out, struct store *s, struct gen *g, struct q_err *e)
 {
     struct target t = { .card = o->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v };
     struct compiler compiler = { 0 };
@@ -83,22 +82,31 @@ static int build(const struct options *o, struct store *s, struct gen *g, struct
     if (!rc) rc = defaults_make(&t, g, &b, &compiler, &given, verb_say, NULL, &result, e);
     if (!rc && result.built) fprintf(stderr, "quarry-tune: built %d kernels in %.1f s with %s\n", result.built, verb_now() - start, compiler.brief);
     int stopped = rc && verb_interrupted(b.signal_fd);
-    if (!rc) rc = pack(o, s, g, &t, e);
+    if (!rc) rc = pack(o, out, s, g, &t, e);
     target_close(&t);
     if (b.signal_fd >= 0) close(b.signal_fd);
     return stopped ? VERB_INTERRUPTED : rc;
 }
 
-int verb_build(const struct options *o, struct q_err *e)
+static int build_into(const struct options *o, const struct collect_out *out, struct q_err *e)
 {
     struct store *s;
     struct gen *g;
     int rc = verb_store(o, &s, e);
     if (rc) return rc;
     if (!(rc = gen_open(&g, o->generator, e))) {
-        rc = build(o, s, g, e);
+        rc = build(o, out, s, g, e);
         gen_close(g);
     }
     store_close(s);
+    return rc;
+}
+
+int verb_build(const struct options *o, struct q_err *e)
+{
+    struct collect_out out;
+    int rc = collect_out_open(&out, o->sign, o->output, e);
+    if (!rc) rc = build_into(o, &out, e);
+    collect_out_close(&out);
     return rc;
 }

@@ -27,30 +27,29 @@ static int visit(void *arg, const struct record *r, const char *path)
     return x->rc = collect_record(&x->c, r, x->e);
 }
 
-static void report(const struct collect *c, const char *path, const char *signer)
+static void report(const struct collect *c, const struct collect_out *out)
 {
+    const char *signer = out->signer;
     if (c->stale) fprintf(stderr, "quarry-tune: %d records are left out: %s\n", c->stale, c->first_stale);
     if (c->bare) fprintf(stderr, "quarry-tune: %d kernels are not in the store, and go without binaries (quarry tune builds them)\n", c->bare);
     if (*signer) fprintf(stderr, "quarry-tune: others use its binaries after: quarry tune trust %s\n", signer);
-    printf("%s: %d records%s of %s%s\n", path, c->n, c->binaries ? " with binaries" : "", c->card->key, *signer ? ", signed" : "");
+    printf("%s: %d records%s of %s%s\n", out->path, c->n, c->binaries ? " with binaries" : "", c->card->key, *signer ? ", signed" : "");
 }
 
-static int collect(const struct options *o, struct store *s, struct gen *g, struct bundle *b, struct q_err *e)
+static int collect(const struct options *o, const struct collect_out *out, struct store *s, struct gen *g, struct bundle *b, struct q_err *e)
 {
-    const char *path = o->output ? o->output : "set.tar.zst";
     struct export x = { .c = { .b = b, .g = g, .s = s, .card = &o->card, .binaries = o->binaries }, .e = e };
-    char signer[MINISIGN_LINE];
     int rc = store_each(s, o->card.key, visit, &x, e);
     if (!rc) rc = x.rc;
     if (!rc && !x.c.n && x.c.stale) return q_fail(e, Q_EMISS, "all %d winners of %s are left out: %s", x.c.stale, o->card.key, x.c.first_stale);
     if (!rc && !x.c.n)
         return q_fail(e, Q_EMISS, "nothing to export: no winners of %s were measured here (quarry tune -m FILE measures)", o->card.key);
-    if (!rc) rc = collect_write(&x.c, o->sign, path, signer, e);
-    if (!rc) report(&x.c, path, signer);
+    if (!rc) rc = collect_write(&x.c, out, e);
+    if (!rc) report(&x.c, out);
     return rc;
 }
 
-int verb_export(const struct options *o, struct q_err *e)
+static int export(const struct options *o, const struct collect_out *out, struct q_err *e)
 {
     struct bundle b = { .creator = "quarry " QUARRY_VERSION };
     struct store *s;
@@ -59,10 +58,19 @@ int verb_export(const struct options *o, struct q_err *e)
     int rc = verb_store(o, &s, e);
     if (rc) return rc;
     if (!(rc = gen_open(&g, o->generator, e))) {
-        rc = collect(o, s, g, &b, e);
+        rc = collect(o, out, s, g, &b, e);
         gen_close(g);
     }
     bundle_free(&b);
     store_close(s);
+    return rc;
+}
+
+int verb_export(const struct options *o, struct q_err *e)
+{
+    struct collect_out out;
+    int rc = collect_out_open(&out, o->sign, o->output, e);
+    if (!rc) rc = export(o, &out, e);
+    collect_out_close(&out);
     return rc;
 }

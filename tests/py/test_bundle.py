@@ -80,6 +80,16 @@ def test_nothing_to_export(tmp_path):
     assert list(tmp_path.glob("*.zst")) == []
 
 
+def test_what_cannot_be_signed_or_written_is_found_first(origin, tmp_path):
+    home, _ = origin
+    refused(tune(home, "export", "-t", 2, "-o", tmp_path / "no/set.tar.zst"), "no/set.tar.zst")
+    refused(tune(home, "export", "-t", 2, "-o", tmp_path / "a.tar.zst", "--sign", tmp_path / "none.key"), "none.key")
+    (tmp_path / "bad.key").write_text("untrusted comment: x\nno key\n")
+    refused(tune(home, "build", "--card", "cpu:avx2", "-m", TINY, "-o", tmp_path / "a.tar.zst", "--sign", tmp_path / "bad.key"), "minisign secret key")
+    refused(tune(home, "list", "--sign", tmp_path / "bad.key"), "--sign", status=2)
+    assert not (tmp_path / "a.tar.zst").exists()
+
+
 def test_a_set_is_the_same_bytes_every_time_and_readable_without_quarry(origin, tmp_path):
     home, key = origin
     good(tune(home, "export", "-t", 2, cwd=tmp_path))

@@ -305,6 +305,37 @@ static void test_the_same_card_takes_all(void **state)
     bundle_free(&b);
 }
 
+static int wrong_check(void *arg, int slot, const struct measure_kernel *k, char hash[17], struct q_err *e)
+{
+    return strstr(k->symbol, "rmsnorm") ? q_fail(e, Q_EINTERNAL, "wrong") : right_check(arg, slot, k, hash, e);
+}
+
+/* What is wrong here is left out, and its bytes do not stay under the name of what its text compiles to. */
+static void test_a_wrong_kernel_is_left_out(void **state)
+{
+    struct place p;
+    struct bundle b;
+    struct import_result r;
+    struct q_err e = { 0 };
+    char path[Q_PATH];
+    make_good(&b, CPU_CARD, "tuned");
+    place_open(&p, g, CPU_CARD);
+    p.m.check = wrong_check;
+    if (import_into(&p, &b, &r, &e)) fail_msg("%s", e.text);
+    assert_int_equal(r.failed, 1);
+    assert_int_equal(r.written, 3);
+    assert_int_equal(count_records(&p, CPU_CARD), 3);
+    int there = 0;
+    for (int i = 0; i < b.n; i++) {
+        char name[65];
+        snprintf(name, sizeof name, "%.64s", b.m[i].path + 8);
+        there += !strncmp(b.m[i].path, "objects/", 8) && !store_object(p.store, name, path, NULL);
+    }
+    assert_int_equal(there, 2);
+    place_close(&p);
+    bundle_free(&b);
+}
+
 /* A set for a card of the same generation with fewer multiprocessors: its cubins run here, and its records become this card's. */
 static void test_a_rig_without_nvrtc_takes_a_near_cards_kernels(void **state)
 {
@@ -437,6 +468,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_packed_is_read_back), cmocka_unit_test(test_names_that_no_set_has), cmocka_unit_test(test_archives_that_lie),
         cmocka_unit_test(test_bombs_take_no_memory), cmocka_unit_test(test_the_same_card_takes_all),
+        cmocka_unit_test(test_a_wrong_kernel_is_left_out),
         cmocka_unit_test(test_a_rig_without_nvrtc_takes_a_near_cards_kernels), cmocka_unit_test(test_records_that_lie),
         cmocka_unit_test(test_an_object_must_be_the_records), cmocka_unit_test(test_other_templates_are_left_out),
     };
