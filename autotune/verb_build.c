@@ -42,12 +42,12 @@ static int collect(struct collect *c, const struct target *t, struct origins *n,
     return rc;
 }
 
-/* "qwen3.5-9b q8_0", or the file's name. */
+/* "qwen3.5-9b q8_0", or the file's name: no path travels. */
 static void name_model(char dst[64], const struct options *o)
 {
-    const char *slash = o->model ? strrchr(o->model, '/') : NULL;
-    if (o->model) snprintf(dst, 64, "%.63s", slash ? slash + 1 : o->model);
-    else snprintf(dst, 64, "%.48s %.14s", o->preset, o->type);
+    const char *given = o->model ? o->model : o->preset, *slash = strrchr(given, '/'), *name = slash ? slash + 1 : given;
+    if (o->model) snprintf(dst, 64, "%.63s", name);
+    else snprintf(dst, 64, "%.48s %.14s", name, o->type);
 }
 
 static int pack(const struct options *o, const struct collect_out *out, struct store *s, struct gen *g, const struct target *t, struct q_err *e)
