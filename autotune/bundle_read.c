@@ -1,14 +1,14 @@
 /* The bytes of a bundle's file, from anywhere, to its members: see bundle.h. */
 #define _GNU_SOURCE
+#include "archive_lib.h"
 #include "bundle.h"
 #include "runtime/files.h"
-#include <archive.h>
-#include <archive_entry.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct reader {
+    struct archive_lib l;
     struct archive *a;
     struct archive_entry *entry;
     const char *where;
@@ -23,20 +23,20 @@ static int refuse(const struct reader *r, const char *why)
 /* What libarchive says, in its own words. */
 static int refuse_archive(const struct reader *r)
 {
-    const char *why = archive_error_string(r->a);
+    const char *why = r->l.archive_error_string(r->a);
     return refuse(r, why ? why : "no zstd-compressed tar file");
 }
 
 /* The next entry: a plain file, with no second name and no holes. Q_EMISS at the end. */
 static int next(struct reader *r, const char **path)
 {
-    int rc = archive_read_next_header(r->a, &r->entry);
+    int rc = r->l.archive_read_next_header(r->a, &r->entry);
     if (rc == ARCHIVE_EOF) return Q_EMISS;
     if (rc != ARCHIVE_OK) return refuse_archive(r);
-    *path = archive_entry_pathname(r->entry);
+    *path = r->l.archive_entry_pathname(r->entry);
     if (!*path) return refuse(r, "a member without a name");
-    if (archive_entry_filetype(r->entry) != AE_IFREG || archive_entry_hardlink(r->entry) || archive_entry_symlink(r->entry)
-        || archive_entry_sparse_count(r->entry))
+    if (r->l.archive_entry_filetype(r->entry) != AE_IFREG || r->l.archive_entry_hardlink(r->entry) || r->l.archive_entry_symlink(r->entry)
+        || r->l.archive_entry_sparse_count(r->entry))
         return q_fail(r->e, Q_EINPUT, "%.600s: %.200s: expected plain files", r->where, *path);
     return Q_OK;
 }
@@ -53,7 +53,7 @@ static int read_data(const struct reader *r, size_t most, char **data, size_t *n
             if (!more) return free(buf), q_fail(r->e, Q_EMEM, "no memory for a member of %zu bytes", cap);
             buf = more;
         }
-        got = archive_read_data(r->a, buf + len, cap - 1 - len);
+        got = r->l.archive_read_data(r->a, buf + len, cap - 1 - len);
         len += got > 0 ? (size_t)got : 0;
     } while (got > 0 && len <= most);
     if (got < 0 || len > most) return free(buf), got < 0 ? refuse_archive(r) : refuse(r, "a member is longer than it may be");
@@ -114,17 +114,27 @@ static int read_members(struct reader *r, struct bundle *b)
     return i < b->n ? refuse(r, "it ends before its last member") : Q_OK;
 }
 
+static int read_archive(struct reader *r, struct bundle *b, const void *data, size_t n)
+{
+    r->a = r->l.archive_read_new();
+    if (!r->a) return q_fail(r->e, Q_EMEM, "no memory for a bundle");
+    r->l.archive_read_support_filter_zstd(r->a);
+    r->l.archive_read_support_format_tar(r->a);
+    int rc = r->l.archive_read_open_memory(r->a, data, n) == ARCHIVE_OK ? Q_OK : refuse_archive(r);
+    if (!rc) rc = read_manifest(r, b);
+    if (!rc) rc = read_members(r, b);
+    r->l.archive_read_free(r->a);
+    return rc;
+}
+
 int bundle_unpack(struct bundle *b, const void *data, size_t n, const char *where, struct q_err *e)
 {
-    struct reader r = { .a = archive_read_new(), .where = where, .e = e };
+    struct reader r = { .where = where, .e = e };
     memset(b, 0, sizeof *b);
-    if (!r.a) return q_fail(e, Q_EMEM, "no memory for a bundle");
-    archive_read_support_filter_zstd(r.a);
-    archive_read_support_format_tar(r.a);
-    int rc = archive_read_open_memory(r.a, data, n) == ARCHIVE_OK ? Q_OK : refuse_archive(&r);
-    if (!rc) rc = read_manifest(&r, b);
-    if (!rc) rc = read_members(&r, b);
-    archive_read_free(r.a);
+    int rc = archive_lib_open(&r.l, e);
+    if (rc) return rc;
+    rc = read_archive(&r, b, data, n);
+    archive_lib_close(&r.l);
     if (rc) bundle_free(b);
     return rc;
 }

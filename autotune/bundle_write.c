@@ -1,9 +1,8 @@
 /* A bundle's members to the bytes of its file: see bundle.h. */
 #define _GNU_SOURCE
+#include "archive_lib.h"
 #include "bundle.h"
 #include "runtime/files.h"
-#include <archive.h>
-#include <archive_entry.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,55 +80,66 @@ static la_ssize_t take(struct archive *a, void *arg, const void *data, size_t n)
     return (la_ssize_t)n;
 }
 
-static int put(struct archive *a, const char *path, const void *data, size_t n)
+static int put(const struct archive_lib *l, struct archive *a, const char *path, const void *data, size_t n)
 {
-    struct archive_entry *entry = archive_entry_new();
+    struct archive_entry *entry = l->archive_entry_new();
     if (!entry) return -1;
-    archive_entry_set_pathname(entry, path);
-    archive_entry_set_filetype(entry, AE_IFREG);
-    archive_entry_set_perm(entry, 0644);
-    archive_entry_set_size(entry, (la_int64_t)n);
-    archive_entry_set_mtime(entry, 0, 0);
-    int failed = archive_write_header(a, entry) != ARCHIVE_OK || archive_write_data(a, data, n) != (la_ssize_t)n;
-    archive_entry_free(entry);
-    return failed;
-}
-
-static int put_all(struct archive *a, const struct bundle *b, const char *manifest, const char *signature)
-{
-    int failed = put(a, "MANIFEST.json", manifest, strlen(manifest));
-    if (!failed && *signature) failed = put(a, "MANIFEST.json.minisig", signature, strlen(signature));
-    for (int i = 0; i < b->n && !failed; i++) failed = put(a, b->m[i].path, b->m[i].data, b->m[i].n);
+    l->archive_entry_set_pathname(entry, path);
+    l->archive_entry_set_filetype(entry, AE_IFREG);
+    l->archive_entry_set_perm(entry, 0644);
+    l->archive_entry_set_size(entry, (la_int64_t)n);
+    l->archive_entry_set_mtime(entry, 0, 0);
+    int failed = l->archive_write_header(a, entry) != ARCHIVE_OK || l->archive_write_data(a, data, n) != (la_ssize_t)n;
+    l->archive_entry_free(entry);
     return failed;
 }
 
 /* One thread and one level: the same members give the same bytes. */
-static int open_archive(struct archive *a, struct sink *s)
+static int open_archive(const struct archive_lib *l, struct archive *a, struct sink *s)
 {
-    return archive_write_set_format_pax_restricted(a) || archive_write_add_filter_zstd(a)
-           || archive_write_set_filter_option(a, "zstd", "compression-level", "9")
-           || archive_write_set_bytes_in_last_block(a, 1) || archive_write_open(a, s, NULL, take, NULL);
+    return l->archive_write_set_format_pax_restricted(a) || l->archive_write_add_filter_zstd(a)
+           || l->archive_write_set_filter_option(a, "zstd", "compression-level", "9") || l->archive_write_set_bytes_in_last_block(a, 1)
+           || l->archive_write_open(a, s, NULL, take, NULL);
+}
+
+static int put_all(const struct archive_lib *l, struct archive *a, const struct bundle *b, const char *manifest, const char *signature)
+{
+    int failed = put(l, a, "MANIFEST.json", manifest, strlen(manifest));
+    if (!failed && *signature) failed = put(l, a, "MANIFEST.json.minisig", signature, strlen(signature));
+    for (int i = 0; i < b->n && !failed; i++) failed = put(l, a, b->m[i].path, b->m[i].data, b->m[i].n);
+    return failed;
+}
+
+static int write_archive(const struct archive_lib *l, const struct bundle *b, const char *manifest, const char *signature, struct sink *s,
+                         struct q_err *e)
+{
+    struct archive *a = l->archive_write_new();
+    if (!a) return q_fail(e, Q_EMEM, "no memory for a bundle");
+    int failed = open_archive(l, a, s) || put_all(l, a, b, manifest, signature) || l->archive_write_close(a) != ARCHIVE_OK;
+    const char *why = failed ? l->archive_error_string(a) : NULL;
+    int rc = failed ? q_fail(e, Q_EIO, "cannot pack the bundle: %.200s", why ? why : "out of memory") : Q_OK;
+    l->archive_write_free(a);
+    return rc;
 }
 
 static int compare(const void *x, const void *y) { return strcmp(((const struct bundle_member *)x)->path, ((const struct bundle_member *)y)->path); }
 
 int bundle_pack(struct bundle *b, const struct minisign_secret *key, char **data, size_t *n, struct q_err *e)
 {
+    struct archive_lib l;
     struct sink s = { 0 };
     char signature[MINISIGN_TEXT] = "", comment[64];
+    int rc = archive_lib_open(&l, e);
+    if (rc) return rc;
     if (b->n) qsort(b->m, (size_t)b->n, sizeof *b->m, compare);
     char *manifest = bundle_print_manifest(b);
-    struct archive *a = archive_write_new();
-    int failed = !manifest || !a;
     snprintf(comment, sizeof comment, "%s kernel set", b->creator);
-    if (!failed && key) minisign_sign(signature, key, manifest, strlen(manifest), comment);
-    if (!failed) failed = open_archive(a, &s) || put_all(a, b, manifest, signature) || archive_write_close(a) != ARCHIVE_OK;
-    const char *why = failed && a ? archive_error_string(a) : NULL;
-    int rc = failed ? q_fail(e, Q_EIO, "cannot pack the bundle: %.200s", why ? why : "out of memory") : Q_OK;
-    archive_write_free(a);
+    if (manifest && key) minisign_sign(signature, key, manifest, strlen(manifest), comment);
+    rc = manifest ? write_archive(&l, b, manifest, signature, &s, e) : q_fail(e, Q_EMEM, "no memory for a manifest");
+    archive_lib_close(&l);
     free(manifest);
-    *data = s.data;
-    *n = s.n;
     if (rc) free(s.data);
+    *data = rc ? NULL : s.data;
+    *n = s.n;
     return rc;
 }

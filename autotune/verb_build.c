@@ -63,7 +63,8 @@ static int pack(const struct options *o, const struct collect_out *out, struct s
     if (!rc && *signer) fprintf(stderr, "quarry-tune: rigs use its binaries after: quarry tune trust %s\n", signer);
     if (!rc && !*signer) fputs("quarry-tune: not signed: a rig without a compiler cannot use it (--sign FILE)\n", stderr);
     const char *is_signed = *signer ? ", signed" : "";
-    if (!rc) printf("%s: %s for %s: %d tuned, %d borrowed, %d default%s\n", out->path, b.model[0], b.card, n.tuned, n.borrowed, n.defaults, is_signed);
+    if (!rc)
+        printf("%s: %s for %s: %d tuned, %d borrowed, %d default%s\n", out->path, b.model[0], b.card, n.tuned, n.borrowed, n.defaults, is_signed);
     bundle_free(&b);
     return rc;
 }
