@@ -68,6 +68,11 @@ void bed_truth_free(struct bed *b, struct bed_truth *t)
     trial_truth_free(&t->truth);
 }
 
+int bed_truth_intact(const struct bed_truth *t)
+{
+    return ref_case_hash(t->truth.want) == t->truth.want_hash && ref_case_hash(t->truth.begin) == t->truth.begin_hash;
+}
+
 /* One call and what it left, in the host's case. */
 static int run_placed(struct q_device *d, const struct placed *p, const struct ref_case *c, const struct q_kernel *k, struct q_err *e)
 {

@@ -44,6 +44,8 @@ struct bed_truth {
 int bed_truth_make(struct bed *b, struct bed_truth *t, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size,
                    unsigned long long seed, struct q_err *e);
 void bed_truth_free(struct bed *b, struct bed_truth *t);
+/* Whether the truth is still what was computed. */
+int bed_truth_intact(const struct bed_truth *t);
 /* As trial_truth_check. *fault: set when the card refused or broke: whatever runs there next cannot be believed. */
 int bed_truth_check(struct bed *b, struct bed_truth *t, const struct q_kernel *k, const char *numerics, unsigned long long *hash, int *fault, struct q_err *e);
 

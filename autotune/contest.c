@@ -2,6 +2,9 @@
 #include "runtime/ceilings.h"
 #include "runtime/shape.h"
 #include "sizes.h"
+#include "watch.h"
+#include <cjson/cJSON.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +13,7 @@
 struct candidate {
     struct gen_kernel k;           /* owned texts */
     struct build_task task;
+    struct watched who;
     char path[Q_PATH];
     int usable;                    /* built, unlike those before it, and found right */
 };
@@ -44,7 +48,17 @@ static int known(const struct contest *t, const char *params)
     return 0;
 }
 
-/* One more candidate; those of a class that the numerics do not admit are left out. */
+/* Whether the journal knows it as bad; the default, without which there is no contest, is told by *e. */
+static int is_bad(struct contest *t, const struct candidate *c, struct q_err *e)
+{
+    const char *why = book_bad(t->env->book, c->task.object.name);
+    if (!why) return 0;
+    t->out->known_bad++;
+    q_fail(e, Q_EINTERNAL, "its default params are not tried again here: %.800s", why);
+    return 1;
+}
+
+/* One more candidate; those of a class that the numerics do not admit are left out, and so are bad ones. */
 static int add(struct contest *t, const char *params, struct q_err *e)
 {
     struct candidate *c = &t->c[t->n];
@@ -52,12 +66,14 @@ static int add(struct contest *t, const char *params, struct q_err *e)
     memset(c, 0, sizeof *c);
     int rc = target_emit(t->env->t, t->env->g, t->p, params, &c->k, e);
     if (rc) return rc;
-    if (!target_admits(t->env->t, c->k.numerics)) {
+    c->task = build_task_of(&c->k, t->env->build->compiler);
+    int bad = is_bad(t, c, e);
+    if (bad || !target_admits(t->env->t, c->k.numerics)) {
         gen_kernel_free(&c->k);
-        return Q_OK;
+        return bad && !t->n ? Q_EINTERNAL : Q_OK;
     }
     c->usable = 1;
-    c->task = build_task_of(&c->k, t->env->build->compiler);
+    c->who.c = (struct journal_candidate){ &t->key, c->k.params, c->task.object.name };
     t->n++;
     return Q_OK;
 }
@@ -126,6 +142,15 @@ static int pick(struct contest *t, const char (*seeds)[256], int n_seeds, int mo
 
 /* --- building and checking, of candidates from `from` on ------------------------------------------------------------------ */
 
+/* A compiler that found no room tells nothing about the candidate; nor does one that makes no object at all. */
+static void fail_build(struct contest *t, int i)
+{
+    const struct candidate *c = &t->c[i];
+    int room = !strstr(c->task.why, strerror(ENOSPC)) && !strstr(c->task.why, strerror(ENOMEM));
+    if (room && *t->env->can_build) journal_bad(t->env->journal, &c->who.c, "build", c->task.why);
+    fail_candidate(t, i, c->task.why);
+}
+
 static int build(struct contest *t, int from, struct q_err *e)
 {
     struct build_task task[RACE_MOST];
@@ -144,7 +169,7 @@ static int build(struct contest *t, int from, struct q_err *e)
     for (int j = 0; j < n; j++) {
         struct candidate *c = &t->c[of[j]];
         c->task = task[j];
-        if (task[j].rc) fail_candidate(t, of[j], task[j].why);
+        if (task[j].rc) fail_build(t, of[j]);
         else if (store_object(s, task[j].object.name, c->path, e)) return Q_EIO;
     }
     return Q_OK;
@@ -170,7 +195,7 @@ static int check(struct contest *t, int from, struct q_err *e)
     const struct measurer *m = t->env->m;
     for (int i = from; i < t->n; i++) {
         struct candidate *c = &t->c[i];
-        struct measure_kernel k = { c->path, c->k.name, c->k.launch, c->k.numerics };
+        struct measure_kernel k = { c->path, c->k.name, c->k.launch, c->k.numerics, &c->who };
         char hash[17];
         struct q_err why;
         if (!c->usable) continue;
@@ -212,7 +237,8 @@ static int race(struct contest *t, int champion, int from, int *best, struct q_e
     if (!r) return q_fail(e, Q_EMEM, "no memory for a race");
     for (int i = 0; i < t->n; i++) {
         if (!t->c[i].usable || (i && i != champion && i < from)) continue;
-        r[n] = (struct racer){ .kernel = { t->c[i].path, t->c[i].k.name, t->c[i].k.launch, t->c[i].k.numerics }, .canonical = !strcmp(t->c[i].k.numerics, "canonical") };
+        const struct gen_kernel *k = &t->c[i].k;
+        r[n] = (struct racer){ .kernel = { t->c[i].path, k->name, k->launch, k->numerics, &t->c[i].who }, .canonical = !strcmp(k->numerics, "canonical") };
         of[n++] = i;
     }
     int won, rc = race_run(&t->race, r, n, &won, e);
@@ -288,19 +314,44 @@ static void fill_record(struct record *r, const struct contest *t, int i)
     fill_roof(r, t, c->k.isa);
 }
 
+/* Others that were as good as the winner, as far as the race can tell. */
+static void note_ties(struct contest *t, int best)
+{
+    struct outcome *o = t->out;
+    for (int i = 0; i < t->n && o->n_ties < CONTEST_TIES; i++) {
+        const struct racer *r = &t->r[i];
+        if (i == best || !t->c[i].usable || r->bad || r->out || !r->kernel.symbol || r->score > t->r[best].score * (1 + RACE_TIE / 2)) continue;
+        strcpy(o->ties[o->n_ties++], t->c[i].k.params);
+    }
+}
+
 static int conclude(struct contest *t, int best, struct q_err *e)
 {
     struct duel d = { 0 };
+    note_ties(t, best);
     int rc = best ? race_duel(&t->race, &t->r[0], &t->r[best], &d, e) : Q_OK;
     if (rc) return rc;
     if (!d.accepted) best = 0;
     fill_record(&t->out->record, t, best);
     fill_record(&t->out->base, t, 0);
     if (best) t->out->record.gain = d.gain;
+    t->out->duel = d;
     return Q_OK;
 }
 
 /* --- a contest --------------------------------------------------------------------------------------------------------- */
+
+static void tell_space(const struct contest *t)
+{
+    cJSON *reasons = cJSON_CreateArray();
+    for (int i = 0; i < t->space.n_reasons; i++) {
+        cJSON *one = cJSON_CreateArray();
+        cJSON_AddItemToArray(one, cJSON_CreateString(t->space.reason[i].text));
+        cJSON_AddItemToArray(one, cJSON_CreateNumber(t->space.reason[i].n));
+        cJSON_AddItemToArray(reasons, one);
+    }
+    journal_problem(t->env->journal, &t->key, t->space.total, t->space.n, reasons);
+}
 
 /* From the first candidates to those that are right. */
 static int make_ready(struct contest *t, struct q_err *e)
@@ -328,6 +379,7 @@ static int run_again(struct contest *t, const char *params, int *worse, struct q
     int best, rc = add(t, NULL, e);
     if (!rc) rc = add(t, params, e);
     if (!rc && !t->n) rc = q_fail(e, Q_EUNSUP, "%s %s: the recorded params are not of an admitted class", t->p->op, t->p->shape);
+    if (!rc && t->out->known_bad) rc = q_fail(e, Q_EINTERNAL, "the recorded params are known to be bad here");
     if (!rc && (rc = make_ready(t, &why))) rc = q_fail(e, rc == Q_EINTERNAL && t->n > 1 ? Q_EUNSUP : rc, "%s", why.text);
     int at = !rc && t->c[t->n - 1].usable ? t->n - 1 : 0;      /* the same object as the default's is the default */
     if (!rc && t->out->failed) rc = q_fail(e, Q_EINTERNAL, "%s", t->out->first_failure);
@@ -367,6 +419,7 @@ int contest_run(const struct contest_env *env, const struct q_problem *p, const 
     if (!rc) rc = space_open(&t.space, env->g, p->op, p->shape, env->t->card.key, q_numerics_name(env->t->numerics), e);
     out->total = t.space.total;
     out->legal = t.space.n;
+    if (!rc) tell_space(&t);
     if (!rc) rc = run(&t, seeds, n_seeds, most, steps, e);
     close_contest(&t);
     return rc;

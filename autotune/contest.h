@@ -5,6 +5,7 @@
 #define Q_CONTEST_H
 
 #include "build.h"
+#include "journal.h"
 #include "measure.h"
 #include "race.h"
 #include "runtime/roof.h"
@@ -31,13 +32,20 @@ struct contest_env {
     const char *driver;       /* that records name; NULL: none */
     long cold_bytes;
     int slot;                 /* of the measurer; holds the problem when a contest is over */
+    struct journal *journal;          /* of what was searched; runs are written down by a watch (watch.h). May be NULL */
+    const struct journal_book *book;  /* whose bad candidates are left out. May be NULL */
     int *can_build;           /* set when a default was built: from then on one that is not is that problem's own matter */
 };
+
+enum { CONTEST_TIES = 8 };
 
 struct outcome {
     struct record record;     /* the winner, with its evidence */
     struct record base;       /* the default params */
-    int total, legal, tried, failed;
+    struct duel duel;         /* of the two */
+    char ties[CONTEST_TIES][256];    /* params of others inside the winner's tie band */
+    int n_ties;
+    int total, legal, tried, failed, known_bad;
     char first_failure[512];  /* one line, "" if none failed */
 };
 

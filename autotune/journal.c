@@ -297,7 +297,7 @@ void journal_won(struct journal *j, const struct journal_won *w, const char *con
     cJSON_AddNumberToObject(duel, "band", w->band);
     cJSON_AddNumberToObject(duel, "gain", w->gain);
     cJSON_AddItemToObject(o, "record", record_object(r));
-    if (w->base.op[0]) cJSON_AddItemToObject(o, "base", record_object(&w->base));
+    if (w->base.origin[0]) cJSON_AddItemToObject(o, "base", record_object(&w->base));
     cJSON_AddItemToObject(o, "ties", cJSON_CreateStringArray(ties, n_ties));
     put_event(j, "won", &k, o, 1);
 }

@@ -49,7 +49,7 @@ static int request_us(const struct contest_env *env, const struct product *p, in
     int rc = Q_OK;
     *us = 0;
     for (int i = 0; i < n_products && !rc; i++) {
-        struct measure_kernel k = { p[i].object, p[i].symbol, p[i].launch, NULL };
+        struct measure_kernel k = { .object = p[i].object, .symbol = p[i].symbol, .launch = p[i].launch };
         double one;
         rc = env->m->time(env->m->arg, p[i].slot, &k, 0, 1, &one, e);
         if (!rc) *us += p[i].per_request * one;

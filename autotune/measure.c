@@ -3,14 +3,16 @@
 #include "child.h"
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { ANSWER = 16 * 1024, START_S = 60, PROBLEM_S = 300, CANDIDATE_S = 20 };
+enum { ANSWER = 16 * 1024, START_S = 60, PROBLEM_S = 300, CANDIDATE_S = 20, LEAST_S = 5, SLOWER = 50 };
 
 struct measure {
     char program[4096];
@@ -21,6 +23,8 @@ struct measure {
     int making;                 /* 1 + the slot whose problem the child has not answered yet; 0: none */
     char answer[ANSWER];
     char *problem[MEASURE_SLOTS];   /* owned: the requests that a new child gets first, NULL for empty slots */
+    double limit[MEASURE_SLOTS];    /* seconds that a check may take; 0: none of the slot was checked yet */
+    char kind[12];                  /* of the last failure */
 };
 
 static double now(void)
@@ -110,13 +114,14 @@ static int restart(struct measure *m, struct q_err *e)
     return rc;
 }
 
-static int died(struct measure *m, enum wait w, int deadline_s, struct q_err *e)
+static int died(struct measure *m, enum wait w, double deadline_s, struct q_err *e)
 {
     struct q_err why;
     int status = stop(m), rc;
     if (w == INTERRUPTED) return q_fail(e, Q_EIO, "interrupted");
+    strcpy(m->kind, w == LATE ? "hang" : status == 128 + SIGKILL ? "killed" : "crash");
     if ((rc = restart(m, &why))) return q_fail(e, rc, "%s", why.text);
-    if (w == LATE) return q_fail(e, Q_EINTERNAL, "did not end within %d s", deadline_s);
+    if (w == LATE) return q_fail(e, Q_EINTERNAL, "did not end within %.0f s", deadline_s);
     if (status > 128) return q_fail(e, Q_EINTERNAL, "ended the measuring child by signal %d (%s)", status - 128, strsignal(status - 128));
     return q_fail(e, Q_EINTERNAL, "ended the measuring child with status %d", status);
 }
@@ -141,7 +146,7 @@ static int settle(void *arg, struct q_err *e)
 }
 
 /* Sends a request; *answer is the caller's to delete, NULL on failure. */
-static int ask(struct measure *m, const char *text, int deadline_s, cJSON **answer, struct q_err *e)
+static int ask(struct measure *m, const char *text, double deadline_s, cJSON **answer, struct q_err *e)
 {
     *answer = NULL;
     int rc = settle(m, e);
@@ -153,8 +158,9 @@ static int ask(struct measure *m, const char *text, int deadline_s, cJSON **answ
     if (cJSON_IsTrue(cJSON_GetObjectItem(*answer, "ok"))) return Q_OK;
     /* A card that a kernel broke is broken for its process alone: the next child begins anew. */
     int gone = cJSON_IsTrue(cJSON_GetObjectItem(*answer, "gone"));
-    const char *why = cJSON_GetStringValue(cJSON_GetObjectItem(*answer, "why"));
+    const char *why = cJSON_GetStringValue(cJSON_GetObjectItem(*answer, "why")), *kind = cJSON_GetStringValue(cJSON_GetObjectItem(*answer, "kind"));
     q_fail(e, Q_EINTERNAL, "%s", why ? why : "the measuring child's answer is not understood");
+    snprintf(m->kind, sizeof m->kind, "%s", kind ? kind : "crash");
     cJSON_Delete(*answer);
     *answer = NULL;
     if (!gone) return Q_EINTERNAL;
@@ -163,7 +169,7 @@ static int ask(struct measure *m, const char *text, int deadline_s, cJSON **answ
     return restart(m, &again) ? q_fail(e, again.code, "%s", again.text) : Q_EINTERNAL;
 }
 
-static int ask_json(struct measure *m, cJSON *q, int deadline_s, cJSON **answer, struct q_err *e)
+static int ask_json(struct measure *m, cJSON *q, double deadline_s, cJSON **answer, struct q_err *e)
 {
     char *text = cJSON_PrintUnformatted(q);
     cJSON_Delete(q);
@@ -198,6 +204,7 @@ static int set_problem(void *arg, int slot, const struct measure_problem *p, str
     if (!text) return q_fail(e, Q_EMEM, "no memory for a request");
     cJSON_free(m->problem[slot]);
     m->problem[slot] = NULL;
+    m->limit[slot] = 0;
     int rc = m->running ? Q_OK : restart(m, e);
     if (!rc && send_line(m, text)) rc = died(m, ENDED, PROBLEM_S, e);
     if (rc) cJSON_free(text);
@@ -229,11 +236,17 @@ static cJSON *candidate(const char *what, int slot, const struct measure_kernel 
     return q;
 }
 
+/* The first candidate of a slot, the default, tells how long its check takes here; others may be much slower, but not endlessly. */
+static double limit_after(double took) { return fmin(fmax(SLOWER * took, LEAST_S), CANDIDATE_S); }
+
 static int check(void *arg, int slot, const struct measure_kernel *k, char hash[17], struct q_err *e)
 {
+    struct measure *m = arg;
     cJSON *q = candidate("check", slot, k), *answer;
+    double begin = now();
     cJSON_AddStringToObject(q, "numerics", k->numerics);
-    int rc = ask_json(arg, q, CANDIDATE_S, &answer, e);
+    int rc = ask_json(m, q, m->limit[slot] > 0 ? m->limit[slot] : CANDIDATE_S, &answer, e);
+    if (!rc && !(m->limit[slot] > 0)) m->limit[slot] = limit_after(now() - begin);
     const char *hex = rc ? NULL : cJSON_GetStringValue(cJSON_GetObjectItem(answer, "hash"));
     snprintf(hash, 17, "%s", hex ? hex : "");
     cJSON_Delete(answer);
@@ -291,4 +304,6 @@ void measure_close(struct measure *m)
     free(m);
 }
 
-struct measurer measure_table(struct measure *m) { return (struct measurer){ m, set_problem, settle, check, time_candidate, drop }; }
+static const char *kind(void *arg) { return ((struct measure *)arg)->kind; }
+
+struct measurer measure_table(struct measure *m) { return (struct measurer){ m, set_problem, settle, check, time_candidate, drop, kind }; }

@@ -2,7 +2,8 @@
  *
  * measure_open fills the table with one killable child (`quarry-tune --measure`) that holds the cases of problems, loads
  * candidates into itself, checks them and times them with a team as large as the model will run with, or on a card. A candidate that crashes the
- * child, or takes longer than its deadline, fails alone: the child is started again and given the problems anew.
+ * child, or takes longer than its deadline (50 times what the slot's first candidate took to be checked, at least 5 s, at most 20), fails
+ * alone: the child is started again and given the problems anew.
  */
 #ifndef Q_MEASURE_H
 #define Q_MEASURE_H
@@ -26,10 +27,12 @@ struct measure_problem {
 };
 
 /* A built candidate. */
+struct watched;
 struct measure_kernel {
     const char *object, *symbol;
     struct q_phases launch;                      /* n = 0 on a CPU */
     const char *numerics;                        /* its class: what a check accepts; not needed to time it */
+    struct watched *who;                         /* as the journal knows it (watch.h); NULL: nothing is written down about it */
 };
 
 /* Problems are held in slots, so that kernels of different problems (weight layouts) can be timed turn by turn. */
@@ -39,13 +42,15 @@ struct measurer {
     int (*problem)(void *arg, int slot, const struct measure_problem *p, struct q_err *e);
     /* Waits until they are made. */
     int (*ready)(void *arg, struct q_err *e);
-    /* Twice on both cases: within tolerance of ref.c, canaries intact, the same bytes again. hash: of the outputs. Q_EINTERNAL: this
-     * candidate is bad, the line says why; any other code ends the tune. */
+    /* Ten times on both cases, whose outputs begin as NaN: within tolerance of ref.c, canaries and inputs intact, the same bytes each time.
+     * hash: of the outputs. Q_EINTERNAL: this candidate is bad, the line says why; any other code ends the tune. */
     int (*check)(void *arg, int slot, const struct measure_kernel *k, char hash[17], struct q_err *e);
     /* n samples in microseconds a call at time[size]. Errors as check's. */
     int (*time)(void *arg, int slot, const struct measure_kernel *k, int size, int n, double *us, struct q_err *e);
     /* Gives memory back: a slot's truths (it can be timed still, not checked), or all of it. */
     int (*drop)(void *arg, int slot, int all, struct q_err *e);
+    /* What the last Q_EINTERNAL of check or time was, in the journal's words, or "killed": by nobody of ours. NULL: not told. */
+    const char *(*kind)(void *arg);
 };
 
 struct measure;

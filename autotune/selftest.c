@@ -22,7 +22,7 @@ static int set_cases(struct selftest *t, const struct record *r, const char *ref
 
 int selftest_run(struct selftest *t, const struct record *r, const char *object, struct q_err *e)
 {
-    struct measure_kernel k = { object, r->kernel, r->launch, r->numerics };
+    struct measure_kernel k = { .object = object, .symbol = r->kernel, .launch = r->launch, .numerics = r->numerics };
     char ref[24], hash[17];
     int rc = gen_ref(t->g, r->op, ref, e);
     if (!rc && (strcmp(ref, t->ref) || strcmp(r->shape, t->shape))) rc = set_cases(t, r, ref, e);

@@ -58,6 +58,8 @@ int trial_truth_make(struct trial_truth *t, const struct op_ref *ref, const stru
     t->begin = ref_case_copy(t->t.c);
     ref->run(t->t.args, s);
     t->want = ref_case_copy(t->t.c);
+    t->begin_hash = ref_case_hash(t->begin);
+    t->want_hash = ref_case_hash(t->want);
     return Q_OK;
 }
 

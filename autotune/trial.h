@@ -31,6 +31,7 @@ int trial_check(struct q_team *team, trial_fn fn, const struct op_ref *ref, cons
 struct trial_truth {
     struct trial_case t;
     struct ref_case *begin, *want;               /* owned: the case before, and after the truth ran on it */
+    unsigned long long begin_hash, want_hash;    /* of their outputs */
 };
 
 int trial_truth_make(struct trial_truth *t, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size,

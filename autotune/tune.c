@@ -38,6 +38,17 @@ static int enter_recorded(struct tuner *t, const struct q_problem *p, const stru
     return Q_OK;
 }
 
+/* Q_EMISS: no earlier tune has it. */
+static int enter_resumed(struct tuner *t, const struct q_problem *p, struct q_err *e)
+{
+    struct found *had = calloc(1, sizeof *had);
+    int there = had && tune_resume(t, p, had);
+    struct found *f = there ? found_add(&t->found, p) : NULL;
+    if (f) *f = *had;
+    free(had);
+    return f ? Q_OK : q_fail(e, there ? Q_EMEM : Q_EMISS, "no memory for results");
+}
+
 /* --- measuring --------------------------------------------------------------------------------------------------------- */
 
 /* Default kernels come before all measuring: with a compiler that fails for them nothing else can be had from it. */
@@ -57,7 +68,9 @@ static int open_measurer(struct tuner *t, struct q_err *e)
     if (is_card(t)) snprintf(where, sizeof where, "%.31s", o->device);
     else snprintf(where, sizeof where, "%d", o->t->card.threads);
     int rc = measure_open(&t->measure, o->program, where, o->build->signal_fd, e);
-    if (!rc) t->table = measure_table(t->measure);
+    if (rc) return rc;
+    t->watch.inner = measure_table(t->measure);
+    t->table = watch_table(&t->watch);
     return rc;
 }
 
@@ -96,7 +109,8 @@ static int measure_ceilings(struct tuner *t, struct q_err *e)
         if (rc && rc != Q_EMISS) return rc;
         if (have) r = have->record;
         else if (!rc) rc = enter_recorded(t, &p, &r, e);
-        else if (!(rc = tune_problem(t, &p, e))) r = t->found.f[t->found.n - 1].record;
+        else if (!(rc = enter_resumed(t, &p, e))) r = t->found.f[t->found.n - 1].record;
+        else if (rc == Q_EMISS && !(rc = tune_problem(t, &p, e))) r = t->found.f[t->found.n - 1].record;
         if (!rc) ceilings_enter(&t->env.roofs, &r);
     }
     return rc;
@@ -163,6 +177,7 @@ static int tune_problem(struct tuner *t, const struct q_problem *p, struct q_err
     f->record = out.record;
     f->base = out.base;
     f->fresh = 1;
+    tune_note_won(t, &out.record, &out.base, &out);
     progress_outcome(&t->progress, p, &out);
     return Q_OK;
 }
@@ -226,9 +241,10 @@ static int sort_out(struct tuner *t, struct q_problem_list *l, int *n, struct q_
         enum recorded state;
         char why[200];
         int rc = recorded_find(&t->known, &l->p[i], &r, &state, why, e);
-        if (!rc && state == RECORDED_GOOD) rc = enter_recorded(t, &l->p[i], &r, e);
-        else if (!rc) l->p[(*n)++] = l->p[i];
         if (rc) return rc;
+        rc = state == RECORDED_GOOD ? enter_recorded(t, &l->p[i], &r, e) : enter_resumed(t, &l->p[i], e);
+        if (rc && rc != Q_EMISS) return rc;
+        if (rc) l->p[(*n)++] = l->p[i];
     }
     return Q_OK;
 }
@@ -258,8 +274,12 @@ static int tune_problems(struct tuner *t, struct q_problem_list *l, struct q_err
 {
     if (!t->env.effort->buckets) tune_join_buckets(l);
     int n, rc = sort_out(t, l, &n, e);
-    if (rc || !n) return rc;
-    if ((rc = tune_need_measurer(t, e))) return rc;
+    if (rc || !n || (rc = tune_need_journal(t, e))) return rc;
+    l->n = n;      /* a tune that was waited for may have recorded them, one that did not end has measured some */
+    if ((rc = sort_out(t, l, &n, e))) return rc;
+    if (t->resumed) progress_line(&t->progress, "%d problems were measured by a tune that did not end; %d are left", t->resumed, n);
+    if (!n || (rc = tune_need_measurer(t, e))) return rc;
+    t->n_problems = n;
     t->progress.n = n;
     t->progress.done = 0;
     t->progress.start = progress_now();
@@ -379,6 +399,7 @@ int tune_make(const struct tune_opts *o, struct q_err *e)
     if (rc == Q_EMISS && t.err.code) rc = q_fail(e, t.err.code, "%s", t.err.text);
     if (!rc) rc = tune_problems(&t, &list, e);
     if (!rc) rc = finish(&t, start, e);
+    tune_close_journal(&t, rc);
     measure_close(t.measure);
     free(list.p);
     free(t.found.f);

@@ -3,13 +3,20 @@
  * What the store already answers with a measured record of this generator and at least this effort stays; under another compiler or driver, or
  * without its object, when it is found right again (recorded.h). A problem
  * that cannot be tuned keeps its default params, with one line that says why and no record, so that a later tune tries it again; a
- * default that cannot be built ends the tune. Nothing is written when the gate does not pass or the
- * user interrupts; objects that were built stay in the cache. */
+ * default that cannot be built ends the tune. No record is written when the gate does not pass or the user interrupts; what was measured stays
+ * in the card's journal (journal.h), from which the next tune goes on, and objects stay in the cache. */
 #ifndef Q_TUNE_H
 #define Q_TUNE_H
 
 #include "contest.h"
 #include <stdio.h>
+
+/* How far an interrupted tune came. */
+struct tune_left {
+    int journal;                       /* what is measured is kept */
+    int kept, left;                    /* problems measured, and not */
+    int counted;                       /* left is known: layouts, on which the list of problems depends, were chosen */
+};
 
 struct tune_opts {
     const struct target *t;
@@ -23,6 +30,7 @@ struct tune_opts {
     const char *tunes;                 /* --tunes DIR */
     const char *program;               /* quarry-tune's own path */
     FILE *progress, *results;
+    struct tune_left *left;            /* out, may be NULL */
 };
 
 /* NULL if unknown ("none" is not one of these). */

@@ -7,6 +7,7 @@
 #include "progress.h"
 #include "recorded.h"
 #include "tune.h"
+#include "watch.h"
 
 struct tuner {
     const struct tune_opts *o;
@@ -14,7 +15,13 @@ struct tuner {
     struct recorded_query known;
     struct progress progress;
     struct measure *measure;      /* owned, NULL until something must be measured */
-    struct measurer table;
+    struct watch watch;           /* around the measurer */
+    struct measurer table;        /* the watch's */
+    struct journal *journal;      /* owned, NULL until something must be measured, or where none can be written */
+    struct journal_book *book;    /* owned, as read when the journal was opened */
+    int has_journal;              /* it was asked for */
+    int resumed;                  /* problems taken over from it */
+    int n_problems;               /* to be measured; 0 while layouts are compared */
     struct found_list found;      /* owned */
     int skipped, recorded, can_build;
     char first_skipped[1024];   /* why */
@@ -32,5 +39,16 @@ int tune_is_local(int rc);
 void tune_note_skipped(struct tuner *t, const struct q_err *why);
 /* For kset_problems: the layout of a weight, measured if need be; NULL after a failure, which is in t->err. arg: the tuner. */
 const char *tune_layout_of(void *arg, const char *type, long n, long k);
+
+/* --- tune_resume.c --- */
+
+/* Takes the card for this tune, once; where another holds it, waits. A journal that cannot be had is told, and no error. */
+int tune_need_journal(struct tuner *t, struct q_err *e);
+/* Non-zero: an earlier tune that did not end has measured p, and *f is what it found. */
+int tune_resume(struct tuner *t, const struct q_problem *p, struct found *f);
+/* out may be NULL. */
+void tune_note_won(struct tuner *t, const struct record *record, const struct record *base, const struct outcome *out);
+/* rc: how the tune ended. Fills o->left. */
+void tune_close_journal(struct tuner *t, int rc);
 
 #endif

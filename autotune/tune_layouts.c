@@ -48,18 +48,28 @@ static int race_layouts(struct tuner *t, const struct q_problem *p, const char *
     return rc;
 }
 
+/* In the store, or with a tune that did not end. Q_EMISS: neither. */
+static int find_layout(struct tuner *t, const struct q_problem *p, struct found *f, struct q_err *e)
+{
+    int rc = tune_find_recorded(t, p, &f->record, e);
+    if (rc == Q_EMISS && !(rc = tune_need_journal(t, e))) rc = tune_find_recorded(t, p, &f->record, e);     /* another may have ended meanwhile */
+    t->recorded += !rc;
+    return rc == Q_EMISS && tune_resume(t, p, f) ? Q_OK : rc;
+}
+
 static int choose_layout(struct tuner *t, const struct q_problem *p, const char *type, long n, long k, struct q_err *e)
 {
     struct found f = { .problem = *p };
     struct q_err why = { 0 };
-    int rc = tune_find_recorded(t, p, &f.record, e);
-    if (!rc) t->recorded++;
-    else if (rc != Q_EMISS || (rc = tune_need_measurer(t, e))) return rc;
-    else {
+    int rc = find_layout(t, p, &f, e);
+    if (rc && rc != Q_EMISS) return rc;
+    if (rc) {
+        if ((rc = tune_need_measurer(t, e))) return rc;
         rc = race_layouts(t, p, type, n, k, &f, &why);
         if (rc && (!tune_is_local(rc) || !f.record.layout[0])) return q_fail(e, rc, "%s", why.text);
         f.fresh = !rc;
         if (rc) tune_note_skipped(t, &why);
+        else tune_note_won(t, &f.record, &f.base, NULL);
         progress_line(&t->progress, "layout of %s: %s (default %s, gain %.1f %%)%s%s", p->shape, f.record.layout, f.record.base_params,
                       100 * f.record.gain, rc ? ": not measured: " : "", rc ? why.text : "");
     }

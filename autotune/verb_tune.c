@@ -12,17 +12,26 @@ static void report(const struct defaults_result *r, const struct compiler *compi
     else fprintf(stderr, "quarry-tune: %d kernels, all cached, %.1f s\n", r->kernels, seconds);
 }
 
+static void tell_interrupted(const struct tune_left *l, struct q_err *e)
+{
+    if (!l->journal) q_fail(e, Q_EIO, "interrupted: nothing is recorded; the kernels that were built are kept");
+    else if (!l->counted)
+        q_fail(e, Q_EIO, "interrupted while weight layouts are compared: %d of them are kept; the same command goes on from there", l->kept);
+    else q_fail(e, Q_EIO, "interrupted: what was measured is kept, %d problems are left; the same command goes on from there", l->left);
+}
+
 static int measured(const struct options *o, const struct target *t, struct gen *g, const struct build_opts *b, struct compiler *compiler, struct q_err *e)
 {
     char program[Q_PATH];
     struct build_opts quiet = *b;
+    struct tune_left left = { 0 };
     int r = self_path(program, e);
     if (r) return r;
     quiet.progress = NULL;
     struct tune_opts to = { .t = t, .g = g, .build = &quiet, .compiler = compiler, .given = &o->given, .device = o->device, .effort = o->effort, .model = o->model, .preset = o->preset,
-                            .type = o->type, .tunes = o->tunes, .program = program, .progress = stderr, .results = stdout };
+                            .type = o->type, .tunes = o->tunes, .program = program, .progress = stderr, .results = stdout, .left = &left };
     r = o->roofs ? tune_roofs(&to, e) : tune_make(&to, e);
-    if (r && verb_interrupted(b->signal_fd)) q_fail(e, Q_EIO, "interrupted: nothing is recorded; the kernels that were built are kept");
+    if (r && verb_interrupted(b->signal_fd)) tell_interrupted(&left, e);
     return r;
 }
 

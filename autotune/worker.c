@@ -5,19 +5,23 @@
  *   {"do":"time","slot":S,KERNEL,"size":I,"n":N}                       -> {"ok":true,"us":[..]}
  *   {"do":"drop","slot":S,"all":false}                                 -> {"ok":true}
  *   KERNEL: "object":PATH,"kernel":NAME,"launch":[numbers of each phase]
- * A failure is {"ok":false,"why":"one line"}; with "gone":true the card is lost to this process, which ends. The child ends with its
- * input, and dies with its parent. */
+ * A failure is {"ok":false,"why":"one line"}, of a candidate with its "kind" (journal.h); with "gone":true the card is lost to this process,
+ * or its memory is not to be trusted, and it ends. The child ends with its input, and dies with its parent. A candidate finds /dev/null
+ * where the requests and answers were. */
 #define _GNU_SOURCE
 #include "bed.h"
 #include "measure.h"
 #include <cjson/cJSON.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
-enum { CHECKS = 2, MOST_SAMPLES = 64, MOST_CALLS = 2000, LOADED = 16 };
+enum { CHECKS = 2, REPEATS = 10, MOST_SAMPLES = 64, MOST_CALLS = 2000, LOADED = 16 };
 #define SAMPLE_US 300.0       /* a sample of a small kernel is many calls */
 #define LONG_US 20e3          /* a call that long needs none before it to warm up */
 
@@ -42,7 +46,9 @@ struct worker {
     struct problem slot[MEASURE_SLOTS];
     struct loaded loaded[LOADED];
     int next;
-    int fault;                /* the card is in no state to go on */
+    int fault;                /* the card, or this process's memory, is in no state to go on */
+    const char *kind;         /* of the candidate's failure, NULL: none is told */
+    FILE *requests, *answers;
 };
 
 /* --- a problem --------------------------------------------------------------------------------------------------------- */
@@ -129,7 +135,7 @@ static int load(struct worker *w, const cJSON *q, const struct q_kernel **k, str
     w->next = (w->next + 1) % LOADED;
     unload(w, l);
     int rc = bed_load(&w->bed, object, symbol, &launch, &l->kernel, e);
-    if (rc) return rc;
+    if (rc) return w->kind = "build", rc;
     l->used = 1;
     snprintf(l->object, sizeof l->object, "%s", object);
     snprintf(l->symbol, sizeof l->symbol, "%s", symbol);
@@ -137,16 +143,43 @@ static int load(struct worker *w, const cJSON *q, const struct q_kernel **k, str
     return Q_OK;
 }
 
-static int check_case(struct worker *w, struct problem *p, const struct q_kernel *k, const char *numerics, int i, unsigned long long *hash, struct q_err *e)
+/* What ref_case_compare found, by its words: a write outside of the outputs, or values. */
+static const char *kind_of(const struct worker *w, const char *why)
+{
+    if (w->fault) return "crash";
+    return strstr(why, "written outside") || strstr(why, "input was written") ? "canary" : "wrong";
+}
+
+static int fail_case(struct worker *w, const struct problem *p, int i, const char *kind, const char *why, struct q_err *e)
+{
+    w->kind = kind;
+    return q_fail(e, Q_EINTERNAL, "rows %d, past %d: %s", p->check[i].rows, p->check[i].past, why);
+}
+
+static int check_case(struct worker *w, struct problem *p, const struct q_kernel *k, const char *numerics, int i, unsigned long long *hash,
+                      struct q_err *e)
 {
     struct q_err why = { 0 };
-    unsigned long long h[2] = { 0 };
-    for (int again = 0; again < 2; again++)
-        if (bed_truth_check(&w->bed, &p->truth[i], k, numerics, &h[again], &w->fault, &why))
-            return q_fail(e, Q_EINTERNAL, "rows %d, past %d: %s", p->check[i].rows, p->check[i].past, why.text);
-    if (h[0] != h[1]) return q_fail(e, Q_EINTERNAL, "rows %d, past %d: two runs differ", p->check[i].rows, p->check[i].past);
-    *hash = *hash * 0x100000001B3ull ^ h[0];
+    unsigned long long first = 0, h = 0;
+    for (int n = 0; n < REPEATS; n++) {
+        if (bed_truth_check(&w->bed, &p->truth[i], k, numerics, &h, &w->fault, &why))
+            return fail_case(w, p, i, kind_of(w, why.text), why.text, e);
+        if (n && h != first) return fail_case(w, p, i, "unstable", "two runs on the same input differ", e);
+        first = h;
+    }
+    *hash = *hash * 0x100000001B3ull ^ first;
     return Q_OK;
+}
+
+/* A CPU's candidate shares this process's memory: what it wrote far beyond its buffers may be the truth of those after it. */
+static int check_truths(struct worker *w, const struct problem *p, int failed, struct q_err *e)
+{
+    int intact = 1;
+    for (int i = 0; i < CHECKS; i++) intact &= bed_truth_intact(&p->truth[i]);
+    if (intact && !(w->kind && !strcmp(w->kind, "canary"))) return failed;
+    w->fault = 1;
+    w->kind = "canary";
+    return failed ? failed : q_fail(e, Q_EINTERNAL, "it wrote into memory that is not its own");
 }
 
 static int do_check(struct worker *w, struct problem *p, const cJSON *q, cJSON *answer, struct q_err *e)
@@ -158,6 +191,7 @@ static int do_check(struct worker *w, struct problem *p, const cJSON *q, cJSON *
     int rc = p->truth[0].truth.want ? load(w, q, &k, e) : q_fail(e, Q_EINTERNAL, "the slot holds no truth");
     if (!rc && !numerics) rc = q_fail(e, Q_EINTERNAL, "a candidate without a numerics class");
     for (int i = 0; i < CHECKS && !rc; i++) rc = check_case(w, p, k, numerics, i, &hash, e);
+    if (p->truth[0].truth.want) rc = check_truths(w, p, rc, e);
     snprintf(hex, sizeof hex, "%016llx", hash);
     if (!rc) cJSON_AddStringToObject(answer, "hash", hex);
     return rc;
@@ -202,12 +236,13 @@ static int serve(struct worker *w, const cJSON *q, cJSON *answer, struct q_err *
 }
 
 /* Takes `answer`. Non-zero when nobody listens. */
-static int tell(cJSON *answer, int failed, const char *why)
+static int tell(const struct worker *w, cJSON *answer, int failed, const char *why)
 {
     cJSON_AddBoolToObject(answer, "ok", !failed);
     if (failed) cJSON_AddStringToObject(answer, "why", why);
+    if (failed && w->kind) cJSON_AddStringToObject(answer, "kind", w->kind);
     char *text = cJSON_PrintUnformatted(answer);
-    int gone = !text || puts(text) < 0 || fflush(stdout);
+    int gone = !text || fprintf(w->answers, "%s\n", text) < 0 || fflush(w->answers);
     cJSON_free(text);
     cJSON_Delete(answer);
     return gone;
@@ -217,10 +252,23 @@ static int answer_line(struct worker *w, const char *line)
 {
     struct q_err why = { 0 };
     cJSON *q = cJSON_Parse(line), *answer = cJSON_CreateObject();
+    w->kind = NULL;
     int rc = serve(w, q, answer, &why);
     if (w->fault) cJSON_AddTrueToObject(answer, "gone");
     cJSON_Delete(q);
-    return tell(answer, rc, why.text) || w->fault;
+    return tell(w, answer, rc, why.text) || w->fault;
+}
+
+/* Requests and answers move to descriptors of their own; a crash leaves no core file where the user works. */
+static int move_talk(struct worker *w)
+{
+    int in = fcntl(0, F_DUPFD_CLOEXEC, 10), out = fcntl(1, F_DUPFD_CLOEXEC, 10), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+    if (in < 0 || out < 0 || null < 0) return -1;
+    for (int fd = 0; fd < 3; fd++) dup2(null, fd);
+    w->requests = fdopen(in, "r");
+    w->answers = fdopen(out, "w");
+    return w->requests && w->answers ? 0 : -1;
 }
 
 int measure_child(const char *where)
@@ -230,9 +278,10 @@ int measure_child(const char *where)
     size_t cap = 0;
     struct q_err e = { 0 };
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (move_talk(&w)) return 1;
     int stands = !bed_open(&w.bed, where, &e);
-    if (tell(cJSON_CreateObject(), !stands, e.text) || !stands) return 1;
-    while (getline(&line, &cap, stdin) > 0)
+    if (tell(&w, cJSON_CreateObject(), !stands, e.text) || !stands) return 1;
+    while (getline(&line, &cap, w.requests) > 0)
         if (answer_line(&w, line)) break;
     if (w.fault) return 1;    /* nothing that was the card's can be given back */
     for (int i = 0; i < MEASURE_SLOTS; i++) forget(&w, &w.slot[i]);

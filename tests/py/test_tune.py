@@ -643,18 +643,75 @@ def test_no_place_for_winners_is_one_line_before_any_work(tmp_path):
     assert len(done.stderr.splitlines()) == 1 and "XDG_DATA_HOME" in done.stderr
 
 
-def test_interrupted_tunes_record_nothing(tmp_path):
-    variables = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
-    process = subprocess.Popen([TUNE, "tune", "--effort", "quick", "-t", "1", "-m", TINY], env=variables, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 120
-    while len(objects(tmp_path)) < 8 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+def start_quick(home, **env):
+    variables = {"HOME": str(home), "PATH": os.environ["PATH"], **env}
+    command = [TUNE, "tune", "--effort", "quick", "-t", "1", "-m", str(TINY)]
+    return subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def end(process, sig):
+    """It must end at once; its output is then in .out and .err."""
+    process.send_signal(sig)
     begin = time.monotonic()
-    out, err = process.communicate(timeout=30)
+    process.out, process.err = process.communicate(timeout=30)
     assert time.monotonic() - begin < 2
-    assert process.returncode == 130 and out == ""
-    assert err.splitlines()[-1] == "quarry-tune: interrupted: nothing is recorded; the kernels that were built are kept"
+
+
+def interrupt(home, ready, sig=signal.SIGINT):
+    """A quick tune that is ended with `sig` once `ready` is true."""
+    process = start_quick(home)
+    deadline = time.monotonic() + 120
+    while not ready() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    end(process, sig)
+    return process
+
+
+def journal(home):
+    """All whole lines of all sessions, oldest first."""
+    sessions = sorted((home / ".local/state/quarry/journal/v1").glob("*/*.jsonl"))
+    return [json.loads(line) for p in sessions for line in p.read_text().split("\n")[:-1]]
+
+
+def count(home, ev):
+    return sum(e["ev"] == ev for e in journal(home))
+
+
+def test_tunes_that_were_ended_go_on_where_they_were(tmp_path):
+    """One interrupted, one killed, one that comes to its end, and two that wait for that one: a second ends while it does."""
+    done = interrupt(tmp_path, lambda: count(tmp_path, "won"))
+    assert done.returncode == 130 and done.out == ""
+    assert re.fullmatch(r"quarry-tune: interrupted.* kept.*; the same command goes on from there", done.err.splitlines()[-1]), done.err
     assert objects(tmp_path) and not tuned_records(tmp_path)
     assert not list((tmp_path / ".cache/quarry/objects").glob("work-*"))
+    assert journal(tmp_path)[-1]["ev"] == "close" and journal(tmp_path)[-1]["left"] > 0
+    enough = 2 * count(tmp_path, "won") + 12
+    killed = interrupt(tmp_path, lambda: count(tmp_path, "won") >= enough, signal.SIGKILL)
+    assert killed.returncode == -signal.SIGKILL and not tuned_records(tmp_path)
+    kept = {json.dumps(e["record"], sort_keys=True) for e in journal(tmp_path) if e["ev"] == "won"}
+    last = start_quick(tmp_path)
+    while count(tmp_path, "open") < 3:
+        time.sleep(0.01)
+    waiting, after = start_quick(tmp_path), start_quick(tmp_path)
+    assert f"another tune works on this card (process {last.pid}): waiting" in waiting.stderr.readline()
+    end(waiting, signal.SIGINT)
+    assert waiting.returncode == 130 and last.poll() is None
+    _, err = last.communicate(timeout=300)
+    assert last.returncode == 0, err
+    assert re.search(r"\d+ problems were measured by a tune that did not end; \d+ are left", err)
+    assert kept <= {json.dumps(json.loads(p.read_text()), sort_keys=True) for p in tuned_records(tmp_path)}  # nothing was measured again
+    assert not count(tmp_path, "bad")
+    out, err = after.communicate(timeout=300)
+    assert after.returncode == 0 and "nothing to do" in out, err
+
+
+def test_no_place_for_a_journal_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    process = start_quick(tmp_path, XDG_STATE_HOME=str(tmp_path / "file"))
+    lines = [process.stderr.readline()]
+    while lines[-1] and "layout of" not in lines[-1]:
+        lines.append(process.stderr.readline())
+    end(process, signal.SIGTERM)
+    assert process.returncode == 130
+    assert len([line for line in lines if "goes on without a journal" in line]) == 1
+    assert process.err.splitlines()[-1] == "quarry-tune: interrupted: nothing is recorded; the kernels that were built are kept"
