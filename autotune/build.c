@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,15 +19,17 @@
 #endif
 
 enum { MAX_JOBS = 64, MAX_FLAGS = 24, OUTPUT = 16 * 1024 };
+/* A unit may take this many times as long as the slowest before it, but at least that long. */
+enum { SLOWER = 20, LEAST_S = 10, OPEN_S = 10 };
 
 /* One compiler at work. */
 struct job {
     struct build_task *task;     /* NULL: free */
     struct child child;
-    double deadline;
+    double begin;
     char output[OUTPUT];
     size_t n;
-    int late;
+    int late, opening;           /* opening: the unit is compiled, and a child of ours opens what came out */
 };
 
 struct pool {
@@ -35,6 +38,7 @@ struct pool {
     int n, next, done;
     char dir[Q_PATH];
     struct job *jobs;            /* owned: [o->jobs] */
+    double slowest;              /* seconds that a unit took, 0: none is built */
 };
 
 static double now(void)
@@ -120,15 +124,32 @@ static int start_compiler(const struct pool *p, struct job *j, struct q_err *e)
     return child_start(&j->child, argv, p->dir, e);
 }
 
+/* An object that does not open, or lacks the function, must not enter the store; what opening it does is not ours to suffer. */
+static int start_opening(const struct pool *p, struct job *j, struct q_err *e)
+{
+    struct names names = names_of(j->task);
+    char *argv[] = { (char *)p->o->compiler->self, "--open", names.out, (char *)j->task->kernel->name, NULL };
+    j->begin = now();
+    j->n = 0;
+    j->opening = 1;
+    return child_start(&j->child, argv, p->dir, e);
+}
+
 static int start_job(struct pool *p, struct job *j, struct build_task *t, struct q_err *e)
 {
     memset(j, 0, sizeof *j);
     j->task = t;
-    j->deadline = now() + p->o->deadline_s;
+    j->begin = now();
     int r = write_unit(p, t, e);
     if (!r) r = start_compiler(p, j, e);
     if (r) j->task = NULL;
     return r;
+}
+
+static int limit_s(const struct pool *p, const struct job *j)
+{
+    double most = j->opening ? OPEN_S : p->slowest > 0 ? SLOWER * p->slowest : p->o->deadline_s;
+    return most < LEAST_S ? LEAST_S : most > p->o->deadline_s ? p->o->deadline_s : (int)most;
 }
 
 /* The first line that says "error"; without one the first line at all. */
@@ -143,47 +164,40 @@ static const char *compiler_reason(struct job *j)
     return *line ? line : "the compiler failed without a word";
 }
 
-/* An object that does not open, or lacks the function, must not enter the store. */
-static int check_shared(const char *path, const char *kernel, struct q_err *e)
-{
-    void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!lib) return q_fail(e, Q_EINTERNAL, "%s", dlerror());
-    int there = dlsym(lib, kernel) != NULL;
-    dlclose(lib);
-    return there ? Q_OK : q_fail(e, Q_EINTERNAL, "the object lacks the function %s", kernel);
-}
-
-static int check_object(const struct build_task *t, const char *path, struct q_err *e)
-{
-    const struct gen_kernel *k = t->kernel;
-    return is_cubin(t) ? cubin_check(path, k->name, k->launch.n, e) : check_shared(path, k->name, e);
-}
-
 static int publish(const struct pool *p, struct build_task *t, struct q_err *e)
 {
     char path[Q_PATH];
     struct q_err why;
     int r = path_join(path, e, p->dir, names_of(t).out, NULL);
     if (r) return r;
-    if ((r = check_object(t, path, &why))) {
+    if (is_cubin(t) && (r = cubin_check(path, t->kernel->name, t->kernel->launch.n, &why))) {
         fail_task(t, r, why.text);
         return Q_OK;
     }
     return store_publish(p->o->store, path, t->object.name, t->object.content, &t->object.size, e);
 }
 
+static const char *reason(struct job *j, int status)
+{
+    if (j->opening && status > 128) return "the object cannot be opened: it ended the process that did";
+    return compiler_reason(j);
+}
+
 static int finish_job(struct pool *p, struct job *j, struct q_err *e)
 {
     struct build_task *t = j->task;
-    int status, r = child_end(&j->child, &status, e);
+    int status, limit = limit_s(p, j), r = child_end(&j->child, &status, e);
     char why[300];
+    int compiled = !r && !j->late && !status && !j->opening;
+    if (compiled && now() - j->begin > p->slowest) p->slowest = now() - j->begin;
+    if (compiled && !is_cubin(t) && !(r = start_opening(p, j, e))) return Q_OK;
     j->task = NULL;
     if (r) return r;
     t->rc = Q_OK;
     if (j->late) {
-        snprintf(why, sizeof why, "%.200s did not end within %d s", p->o->compiler->program, p->o->deadline_s);
+        snprintf(why, sizeof why, "%.200s did not end within %d s", j->opening ? "opening the object" : p->o->compiler->program, limit);
         fail_task(t, Q_EIO, why);
-    } else if (status) fail_task(t, Q_EINTERNAL, compiler_reason(j));
+    } else if (status) fail_task(t, Q_EINTERNAL, reason(j, status));
     else {
         j->output[j->n] = 0;
         if (is_cubin(t)) cubin_log(j->output, &t->object.regs, &t->object.spill);
@@ -192,6 +206,18 @@ static int finish_job(struct pool *p, struct job *j, struct q_err *e)
     p->done++;
     if (p->o->progress) p->o->progress(p->o->progress_arg, p->done, p->n);
     return r;
+}
+
+int build_open_child(const char *object, const char *kernel)
+{
+    setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+    char path[Q_PATH];
+    if (!realpath(object, path)) return perror(object), 1;
+    void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!lib) return puts(dlerror()), 1;
+    if (dlsym(lib, kernel)) _exit(0);      /* what it does at its end is nobody's concern */
+    printf("the object lacks the function %s\n", kernel);
+    return 1;
 }
 
 /* --- the pool ---------------------------------------------------------------------------------------------------------- */
@@ -217,9 +243,9 @@ static int read_job(struct pool *p, struct job *j, struct q_err *e)
     return Q_OK;
 }
 
-static void kill_late(struct job *j)
+static void kill_late(const struct pool *p, struct job *j)
 {
-    if (j->late || now() < j->deadline) return;
+    if (j->late || now() < j->begin + limit_s(p, j)) return;
     j->late = 1;
     child_kill(&j->child);
 }
@@ -232,7 +258,7 @@ static int pump(struct pool *p, struct q_err *e)
     int n = 0, r = Q_OK;
     for (int i = 0; i < p->o->jobs; i++)
         if (p->jobs[i].task) {
-            kill_late(&p->jobs[i]);
+            kill_late(p, &p->jobs[i]);
             of[n] = &p->jobs[i];
             fds[n++] = (struct pollfd){ .fd = p->jobs[i].child.fd, .events = POLLIN };
         }

@@ -1,6 +1,6 @@
 /* Kernel units to objects, shared ones or cubins: a few compilers at a time, each killable, each result checked before it enters the store.
  *
- * A unit is written, compiled and opened in a private directory on the store's disk; only a whole object is moved to its place. An
+ * A unit is written, compiled and, by a child, opened in a private directory on the store's disk; only a whole object is moved to its place. An
  * interrupt or a failure leaves what is finished, and nothing half-written. */
 #ifndef Q_BUILD_H
 #define Q_BUILD_H
@@ -22,7 +22,7 @@ struct build_opts {
     struct store *store;
     const struct compiler *compiler;
     int jobs;                    /* compilers at a time */
-    int deadline_s;              /* for one unit */
+    int deadline_s;              /* for one unit, at most: once some are built, 20 times what the slowest of them took is enough */
     int signal_fd;               /* readable when the user wants to stop; -1: none */
     void (*progress)(void *arg, int done, int n);   /* after each unit; may be NULL */
     void *progress_arg;
@@ -34,5 +34,8 @@ const char *build_arch(void);
 struct build_task build_task_of(const struct gen_kernel *k, const struct compiler *compiler);
 /* Builds all tasks (named already). An error of one unit is its own; an error here (interrupt, full disk) ends the rest. */
 int build_all(const struct build_opts *o, struct build_task *tasks, int n, struct q_err *e);
+
+/* The child that opens a built object, `quarry-tune --open OBJECT KERNEL`: its exit status, the reason on stdout. */
+int build_open_child(const char *object, const char *kernel);
 
 #endif

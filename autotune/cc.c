@@ -33,7 +33,7 @@ static int try(struct compiler *c, const char *program, struct q_err *e)
     for (char *p = c->version; *p; p++)
         if ((unsigned char)*p < 0x20 || (unsigned char)*p > 0x7E) *p = '?';
     brief(c);
-    return Q_OK;
+    return self_path(c->self, e);
 }
 
 int cc_find(struct compiler *c, const char *given, struct q_err *e)

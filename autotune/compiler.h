@@ -9,7 +9,7 @@ struct compiler {
     char program[Q_PATH];  /* the C compiler, or NVRTC's library; "" until one is found */
     char version[128];     /* "cc (Debian 12.2.0-14+deb12u1) 12.2.0", "NVRTC 12.9": part of every object's name */
     char brief[64];        /* "cc 12.2.0", "NVRTC 12.9" */
-    char self[Q_PATH];     /* quarry-tune, whose children call NVRTC; "": the C compiler */
+    char self[Q_PATH];     /* quarry-tune, whose children call NVRTC and open objects */
 };
 
 /* What the user named; all may be empty. */

@@ -1,36 +1,10 @@
-#include "contest.h"
+#include "contest_impl.h"
 #include "runtime/ceilings.h"
-#include "runtime/shape.h"
-#include "sizes.h"
-#include "watch.h"
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct candidate {
-    struct gen_kernel k;           /* owned texts */
-    struct build_task task;
-    struct watched who;
-    char path[Q_PATH];
-    int usable;                    /* built, unlike those before it, and found right */
-};
-
-struct contest {
-    const struct contest_env *env;
-    const struct q_problem *p;
-    struct store_key key;
-    char generator[65];
-    struct space space;
-    struct sizes sizes;
-    struct candidate *c;           /* owned: [RACE_MOST] */
-    struct racer *r;               /* owned: [RACE_MOST], as c */
-    int n;
-    struct race race;
-    struct outcome *out;
-};
 
 static void fail_candidate(struct contest *t, int i, const char *why)
 {
@@ -58,8 +32,7 @@ static int is_bad(struct contest *t, const struct candidate *c, struct q_err *e)
     return 1;
 }
 
-/* One more candidate; those of a class that the numerics do not admit are left out, and so are bad ones. */
-static int add(struct contest *t, const char *params, struct q_err *e)
+int contest_add(struct contest *t, const char *params, struct q_err *e)
 {
     struct candidate *c = &t->c[t->n];
     if (t->n == RACE_MOST || (params && known(t, params))) return Q_OK;
@@ -115,7 +88,7 @@ static int add_paths(struct contest *t, const char **first, struct q_err *e)
         int at = t->n;
         double rate = ceiling_rate(&t->env->roofs, path[i]);
         snprintf(params, sizeof params, "path=%.24s", path[i]);
-        rc = add(t, params, e);
+        rc = contest_add(t, params, e);
         if (rc == Q_EUNSUP) rc = Q_OK;
         if (t->n > at && is_double_params(t, at)) drop_last(t);
         const char *of_path = params_of_path(t, path[i]);
@@ -129,14 +102,14 @@ static int add_paths(struct contest *t, const char **first, struct q_err *e)
 
 static int pick(struct contest *t, const char (*seeds)[256], int n_seeds, int most, struct q_err *e)
 {
-    int index[RACE_MOST], rc = add(t, NULL, e);
+    int index[RACE_MOST], rc = contest_add(t, NULL, e);
     if (rc) return rc;
     if (!t->n) return q_fail(e, Q_EUNSUP, "%s %s: the default params are not of an admitted class", t->p->op, t->p->shape);
     if (most > RACE_MOST) most = RACE_MOST;
     const char *first = t->c[0].k.params;
     if (t->env->t->card.kind == Q_CARD_CUDA && (rc = add_paths(t, &first, e))) return rc;
     int n = space_pick(&t->space, first, seeds, n_seeds, most, seed_of(t->p), index);
-    for (int i = 0; i < n && !rc; i++) rc = add(t, t->space.params[index[i]], e);
+    for (int i = 0; i < n && !rc; i++) rc = contest_add(t, t->space.params[index[i]], e);
     return rc;
 }
 
@@ -251,106 +224,37 @@ static int race(struct contest *t, int champion, int from, int *best, struct q_e
     return rc;
 }
 
+int contest_heat(struct contest *t, int from, int *best, struct q_err *e)
+{
+    int rc = build(t, from, e);
+    if (!rc) rc = check(t, from, e);
+    return rc ? rc : race(t, *best, from, best, e);
+}
+
 /* The winner's neighbours, where it is worth it: a winner that reaches its roof has none that matter. */
 static int try_steps(struct contest *t, int *best, struct q_err *e)
 {
     int index[RACE_MOST], from = t->n, rc = Q_OK;
     int n = space_steps(&t->space, space_find(&t->space, t->c[*best].k.params), index, 12);
-    for (int i = 0; i < n && !rc; i++) rc = add(t, t->space.params[index[i]], e);
+    for (int i = 0; i < n && !rc; i++) rc = contest_add(t, t->space.params[index[i]], e);
     if (rc || t->n == from) return rc;
-    if ((rc = build(t, from, e)) || (rc = check(t, from, e))) return rc;
-    return race(t, *best, from, best, e);
-}
-
-/* --- the record -------------------------------------------------------------------------------------------------------- */
-
-static void fill_times(struct record *r, const struct contest *t, const struct racer *racer)
-{
-    r->n_times = t->sizes.n;
-    for (int i = 0; i < t->sizes.n; i++)
-        r->time[i] = (struct record_time){ t->sizes.time[i].rows, t->sizes.time[i].past, racer->n[i], race_median(racer->us[i], racer->n[i]),
-                                           race_mad(racer->us[i], racer->n[i]) };
-}
-
-/* Operations a second of the units that the winner uses: of a card by its instruction path, of a CPU by what it multiplies. */
-static double op_rate(struct record *r, const struct contest *t, const char *path)
-{
-    const struct q_roofs *roofs = &t->env->roofs;
-    struct q_shape s;
-    if (t->env->t->card.kind == Q_CARD_CUDA) {
-        snprintf(r->ceiling, sizeof r->ceiling, "%s", ceiling_of_path(path));
-        r->path_rate = ceiling_rate(roofs, path);
-        r->read_rate = roofs->read;
-        return r->path_rate;
-    }
-    return !shape_parse(&s, t->p->shape, NULL) && shape_is(&s, "act", "q8") ? roofs->int8 : roofs->fp32;
-}
-
-static void fill_roof(struct record *r, const struct contest *t, const char *path)
-{
-    if (!strcmp(t->p->op, "ceiling")) return;      /* it is one */
-    const struct contest_env *env = t->env;
-    const struct measure_size *z = &t->sizes.time[0];
-    double bytes, ops, rate = op_rate(r, t, path);
-    if (gen_cost(env->g, t->p->op, t->p->shape, z->rows, z->past, &bytes, &ops, NULL) || !(r->time[0].median_us > 0)) return;
-    double by_bytes = env->roofs.read > 0 ? bytes / env->roofs.read * 1e6 : 0, by_ops = rate > 0 ? ops / rate * 1e6 : 0;
-    if (!(by_bytes > 0) && !(by_ops > 0)) return;
-    strcpy(r->bound, by_bytes > by_ops ? "bytes" : "ops");
-    r->roof_pct = 100 * fmax(by_bytes, by_ops) / r->time[0].median_us;
-}
-
-static void fill_record(struct record *r, const struct contest *t, int i)
-{
-    const struct candidate *c = &t->c[i];
-    target_record(r, t->env->g, &t->key, t->p, &c->k);
-    strcpy(r->origin, "tuned");
-    r->objects[0] = c->task.object;
-    r->n_objects = 1;
-    snprintf(r->effort, sizeof r->effort, "%s", t->env->effort->name);
-    if (t->env->driver) snprintf(r->driver, sizeof r->driver, "%s", t->env->driver);
-    fill_times(r, t, &t->r[i]);
-    snprintf(r->base_params, sizeof r->base_params, "%s", t->c[0].k.params);
-    r->base_us = race_median(t->r[0].us[0], t->r[0].n[0]);
-    fill_roof(r, t, c->k.isa);
-}
-
-/* Others that were as good as the winner, as far as the race can tell. */
-static void note_ties(struct contest *t, int best)
-{
-    struct outcome *o = t->out;
-    for (int i = 0; i < t->n && o->n_ties < CONTEST_TIES; i++) {
-        const struct racer *r = &t->r[i];
-        if (i == best || !t->c[i].usable || r->bad || r->out || !r->kernel.symbol || r->score > t->r[best].score * (1 + RACE_TIE / 2)) continue;
-        strcpy(o->ties[o->n_ties++], t->c[i].k.params);
-    }
-}
-
-static int conclude(struct contest *t, int best, struct q_err *e)
-{
-    struct duel d = { 0 };
-    note_ties(t, best);
-    int rc = best ? race_duel(&t->race, &t->r[0], &t->r[best], &d, e) : Q_OK;
-    if (rc) return rc;
-    if (!d.accepted) best = 0;
-    fill_record(&t->out->record, t, best);
-    fill_record(&t->out->base, t, 0);
-    if (best) t->out->record.gain = d.gain;
-    t->out->duel = d;
-    return Q_OK;
+    return contest_heat(t, from, best, e);
 }
 
 /* --- a contest --------------------------------------------------------------------------------------------------------- */
 
-static void tell_space(const struct contest *t)
+static int conclude(struct contest *t, int best, struct q_err *e)
 {
-    cJSON *reasons = cJSON_CreateArray();
-    for (int i = 0; i < t->space.n_reasons; i++) {
-        cJSON *one = cJSON_CreateArray();
-        cJSON_AddItemToArray(one, cJSON_CreateString(t->space.reason[i].text));
-        cJSON_AddItemToArray(one, cJSON_CreateNumber(t->space.reason[i].n));
-        cJSON_AddItemToArray(reasons, one);
-    }
-    journal_problem(t->env->journal, &t->key, t->space.total, t->space.n, reasons);
+    struct duel d = { 0 };
+    contest_note_ties(t, best);
+    int rc = best ? race_duel(&t->race, &t->r[0], &t->r[best], &d, e) : Q_OK;
+    if (rc) return rc;
+    if (!d.accepted) best = 0;
+    contest_record(&t->out->record, t, best);
+    contest_record(&t->out->base, t, 0);
+    if (best) t->out->record.gain = d.gain;
+    t->out->duel = d;
+    return Q_OK;
 }
 
 /* From the first candidates to those that are right. */
@@ -368,7 +272,8 @@ static int run(struct contest *t, const char (*seeds)[256], int n_seeds, int mos
     int best = 0, rc = pick(t, seeds, n_seeds, most, e);
     if (!rc) rc = make_ready(t, e);
     if (!rc) rc = race(t, 0, 0, &best, e);
-    if (!rc && steps) rc = try_steps(t, &best, e);
+    if (!rc && t->env->effort->whole) rc = contest_try_rest(t, &best, e);
+    else if (!rc && steps) rc = try_steps(t, &best, e);
     return rc ? rc : conclude(t, best, e);
 }
 
@@ -376,8 +281,8 @@ static int run_again(struct contest *t, const char *params, int *worse, struct q
 {
     struct duel d = { 0 };
     struct q_err why;
-    int best, rc = add(t, NULL, e);
-    if (!rc) rc = add(t, params, e);
+    int best, rc = contest_add(t, NULL, e);
+    if (!rc) rc = contest_add(t, params, e);
     if (!rc && !t->n) rc = q_fail(e, Q_EUNSUP, "%s %s: the recorded params are not of an admitted class", t->p->op, t->p->shape);
     if (!rc && t->out->known_bad) rc = q_fail(e, Q_EINTERNAL, "the recorded params are known to be bad here");
     if (!rc && (rc = make_ready(t, &why))) rc = q_fail(e, rc == Q_EINTERNAL && t->n > 1 ? Q_EUNSUP : rc, "%s", why.text);
@@ -388,8 +293,8 @@ static int run_again(struct contest *t, const char *params, int *worse, struct q
     if (!rc && t->r[at].bad) rc = q_fail(e, Q_EINTERNAL, "%s: %s", t->c[at].k.name, t->r[at].why);
     if (rc) return rc;
     *worse = at && (t->r[at].out || d.gain < -d.band);
-    fill_record(&t->out->record, t, at);
-    fill_record(&t->out->base, t, 0);
+    contest_record(&t->out->record, t, at);
+    contest_record(&t->out->base, t, 0);
     t->out->record.gain = at ? fmax(d.gain, 0) : 0;
     return Q_OK;
 }
@@ -419,7 +324,7 @@ int contest_run(const struct contest_env *env, const struct q_problem *p, const 
     if (!rc) rc = space_open(&t.space, env->g, p->op, p->shape, env->t->card.key, q_numerics_name(env->t->numerics), e);
     out->total = t.space.total;
     out->legal = t.space.n;
-    if (!rc) tell_space(&t);
+    if (!rc) contest_tell_space(&t);
     if (!rc) rc = run(&t, seeds, n_seeds, most, steps, e);
     close_contest(&t);
     return rc;

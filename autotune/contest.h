@@ -14,12 +14,13 @@
 
 /* How much is tried. */
 struct effort {
-    char name[12];            /* "quick", "normal" */
+    char name[12];            /* "quick", "normal", "exhaustive" */
     int first, later;         /* candidates of an op's first shape, and of shapes for which winners of others are known */
     int layout;               /* candidates of a product under each layout, when layouts are compared */
     int steps;                /* whether the winner's neighbours are tried */
     int buckets;              /* whether steps of each bucket get winners of their own; else one winner serves all */
-    double budget_us;         /* of measuring, a problem */
+    double budget_us;         /* of measuring, a race */
+    int whole;                /* whether all legal candidates are tried, race after race */
 };
 
 struct contest_env {

@@ -76,6 +76,7 @@ int main(int argc, char **argv)
     struct q_err e = { 0 };
     signal(SIGXFSZ, SIG_IGN);   /* a file size limit is then an error of write, with its line; the children inherit it */
     if (argc == 3 && !strcmp(argv[1], "--measure")) return measure_child(argv[2]);
+    if (argc == 4 && !strcmp(argv[1], "--open")) return build_open_child(argv[2], argv[3]);
     if (argc > 1 && !strcmp(argv[1], "--compile")) return nvrtc_child(argc - 2, argv + 2);
     if (argc == 2 && !strcmp(argv[1], "--gate")) return gate_child();
     if (argc == 4 && !strcmp(argv[1], "--nvrtc-report")) return nvrtc_report(argv + 2);

@@ -26,6 +26,7 @@ void options_usage(FILE *f)
           "       quarry tune contribute [--card KEY]                      this card's winners as one text for the project (tuned/README.md)\n"
           "       quarry tune admit FILE [DIR]                             checks such a text; its records into DIR, like tuned/\n\n"
           "  --effort E           normal (default): measure about 24 candidates an op; quick: about 6;\n"
+          "                       exhaustive: every legal one, which may take hours;\n"
           "                       none: default params, nothing is measured\n"
           "  -m FILE              the model, a GGUF file\n"
           "  --preset NAME        a shape by name (qwen3.5-0.8b) or of a file (./mine.lua), with weights of --type T (q8_0)\n"
@@ -160,7 +161,7 @@ static int one_of(const char *name, const char *value, const char *a, const char
 static int check_effort(const struct options *o, const struct raw *raw, struct q_err *e)
 {
     if (!strcmp(o->effort, "none")) return Q_OK;
-    if (!effort_find(o->effort)) return q_fail(e, Q_EINPUT, "--effort: expected none, quick or normal, found '%s'", o->effort);
+    if (!effort_find(o->effort)) return q_fail(e, Q_EINPUT, "--effort: expected none, quick, normal or exhaustive, found '%s'", o->effort);
     if (!(o->verb->needs & VERB_MEASURES)) return Q_OK;
     if (raw->card) return q_fail(e, Q_EINPUT, "--card goes with --effort none: only the card that is here can be measured");
     if (o->cache) return q_fail(e, Q_EINPUT, "--cache goes with --effort none");

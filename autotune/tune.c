@@ -8,8 +8,9 @@
 #include <string.h>
 
 static const struct effort efforts[] = {
-    { "quick", 6, 3, 1, 0, 0, 0.25e6 },
-    { "normal", 24, 12, 4, 1, 1, 1.2e6 },
+    { "quick", 6, 3, 1, 0, 0, 0.25e6, 0 },
+    { "normal", 24, 12, 4, 1, 1, 1.2e6, 0 },
+    { "exhaustive", RACE_MOST, RACE_MOST, 16, 0, 1, 3e6, 1 },
 };
 
 const struct effort *effort_find(const char *name)

@@ -99,7 +99,7 @@ static int plan_problem(struct planning *w, const struct looked *v, struct plann
 /* A layout of n candidates is a race of two products of its own. */
 static void count(struct planning *w, const struct looked *v, const struct planned *p)
 {
-    int layout = !strcmp(v->problem.op, "layout"), n = layout ? 2 * p->n * w->env.effort->layout : p->n + p->steps;
+    int layout = !strcmp(v->problem.op, "layout"), n = layout ? 2 * p->n * w->env.effort->layout : w->env.effort->whole ? w->space.n : p->n + p->steps;
     if (!p->n || p->state == RECORDED_GOOD || (layout && p->n < 2)) return;
     if (p->state == RECORDED_AGAIN) {
         w->again++;
@@ -132,7 +132,7 @@ static void print_op(const struct planning *w, const char *op)
     puts("");
 }
 
-static void print_state(const struct planned *p)
+static void print_state(const struct planning *w, const struct planned *p)
 {
     char difference[200] = "";
     if (p->state != RECORDED_NONE) progress_difference(difference, sizeof difference, p->record.params, p->record.base_params);
@@ -140,6 +140,7 @@ static void print_state(const struct planned *p)
     else if (p->state == RECORDED_GOOD) printf("recorded with effort %s: %s\n", p->record.effort, difference);
     else if (p->state == RECORDED_AGAIN) printf("recorded (%s), but %s: it is built and checked again\n", difference, p->why);
     else if (p->why[0]) printf("%s: tries %d\n", p->why, p->n);
+    else if (w->env.effort->whole) puts("tries all that are legal");
     else printf("tries %d%s\n", p->n, p->steps ? " and the winner's neighbours" : "");
 }
 
@@ -149,7 +150,7 @@ static void print_problem(const struct planning *w, const struct looked *v, cons
     if (is_new_shape(w, v)) printf("  %s\n    %d in the space, %d legal\n", v->problem.shape, w->space.total, w->space.n);
     progress_bucket(bucket, v->problem.rows, v->problem.ctx);
     printf("    %s%s", bucket, bucket[0] ? ": " : "");
-    print_state(p);
+    print_state(w, p);
     for (int i = 0; i < p->n && w->o->n_args && p->state == RECORDED_NONE; i++) printf("      %s\n", p->params[i]);
 }
 

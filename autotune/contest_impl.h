@@ -1,0 +1,52 @@
+/* Inside a contest: shared by contest.c, which runs it, contest_heats.c, which tries all there is, and contest_record.c, which tells of it. */
+#ifndef Q_CONTEST_IMPL_H
+#define Q_CONTEST_IMPL_H
+
+#include "contest.h"
+#include "sizes.h"
+#include "watch.h"
+
+struct candidate {
+    struct gen_kernel k;           /* owned texts */
+    struct build_task task;
+    struct watched who;
+    char path[Q_PATH];
+    int usable;                    /* built, unlike those before it, and found right */
+};
+
+struct contest {
+    const struct contest_env *env;
+    const struct q_problem *p;
+    struct store_key key;
+    char generator[65];
+    struct space space;
+    struct sizes sizes;
+    struct candidate *c;           /* owned: [RACE_MOST] */
+    struct racer *r;               /* owned: [RACE_MOST], as c */
+    int n;
+    struct race race;
+    struct outcome *out;
+};
+
+/* --- contest.c --- */
+
+/* One more candidate; those of a class that the numerics do not admit are left out, and so are bad ones. params NULL: the default. */
+int contest_add(struct contest *t, const char *params, struct q_err *e);
+/* Builds and checks candidates from `from` on, races them against the default and candidate *best, which becomes the winner. */
+int contest_heat(struct contest *t, int from, int *best, struct q_err *e);
+
+/* --- contest_heats.c --- */
+
+/* Heat by heat every legal candidate that was not tried yet. */
+int contest_try_rest(struct contest *t, int *best, struct q_err *e);
+
+/* --- contest_record.c --- */
+
+/* Candidate i as a record, with what the race told of it. */
+void contest_record(struct record *r, const struct contest *t, int i);
+/* Others that were as good as the winner, as far as the last race can tell. */
+void contest_note_ties(struct contest *t, int best);
+/* The space, to the journal. */
+void contest_tell_space(const struct contest *t);
+
+#endif
