@@ -60,7 +60,7 @@ static int add_record(struct collect *c, const char *path, const struct record *
 static void forget_measured(struct record *r)
 {
     strcpy(r->origin, "default");
-    r->effort[0] = 0;
+    r->effort[0] = r->from[0] = 0;
     r->n_times = 0;
 }
 

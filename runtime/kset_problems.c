@@ -231,10 +231,13 @@ static void add_bring(struct build *b, const struct q_tensor *w, const struct q_
 {
     const char *layout = whole->n > 1 && w->format->type != Q_TYPE_F32 ? layout_of(b, whole) : "rows";
     int repacked = strcmp(layout, "rows") != 0;
-    if (b->m->file && !repacked) return;
-    if (b->m->file) shape_repack(b->shape, sizeof b->shape, whole, layout);
-    else shape_synth(b->shape, sizeof b->shape, repacked ? whole : w, layout);
-    add(b, b->m->file ? "repack" : "synth");
+    if (repacked && (b->m->file || b->m->stands_for_file)) {
+        shape_repack(b->shape, sizeof b->shape, whole, layout);
+        add(b, "repack");
+    }
+    if (b->m->file) return;
+    shape_synth(b->shape, sizeof b->shape, repacked ? whole : w, layout);
+    add(b, "synth");
 }
 
 static int bring_part(void *user, const struct q_part *p, int layer, struct q_tensor *t)

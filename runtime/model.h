@@ -51,6 +51,7 @@ struct q_model {
     struct q_tensor out_norm;         /* f32 [n_embd] */
     size_t weight_bytes;              /* of all tensors above, each once */
     char *notices;                    /* owned: one line a notice ("12 tensors v.* skipped"), '\n'-separated, "" if none */
+    int stands_for_file;              /* a preset's shape whose kernels must serve a file of that shape too */
     void *synthetic;                  /* owned memory of a preset's weights */
 };
 

@@ -262,6 +262,26 @@ static void attention_quantises_whole_heads(void **state)
     assert_int_equal(kset_out_attn(l, &f->m.config, Q_PINNED), Q_OUT_F32);
 }
 
+/* A set that is made for a preset and must start a file of that shape on a card. */
+static void what_stands_for_a_file_brings_weights_both_ways(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(card_parse(&f->card, "cuda:sm_70", NULL), 0);
+    list(f, Q_PINNED);
+    int synth = count(f, "synth", NULL);
+    assert_true(synth > 0);
+    assert_int_equal(count(f, "repack", NULL), 0);
+    f->m.stands_for_file = 1;
+    list(f, Q_PINNED);
+    int repack = count(f, "repack", NULL);
+    assert_int_equal(count(f, "synth", NULL), synth);
+    assert_true(repack > 0);
+    f->m.file = (struct gguf *)f;      /* only asked for */
+    list(f, Q_PINNED);
+    assert_int_equal(count(f, "repack", NULL), repack);
+    assert_int_equal(count(f, "synth", NULL), 0);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -270,7 +290,8 @@ int main(void)
         T(buckets_stand_together_smallest_first), cmocka_unit_test(a_chain_serves_each_step_by_its_size),
         T(shapes_are_there_once), T(nothing_is_there_twice), T(reference_takes_fp32_of_all), T(strict_leaves_the_chunked_delta_net_out),
         T(a_model_of_one_kind_lacks_the_other), T(a_layout_not_chosen_is_a_miss), T(a_delta_net_norm_quantises_whole_heads),
-        T(attention_quantises_whole_heads), cmocka_unit_test(numerics_have_names),
+        T(attention_quantises_whole_heads), T(what_stands_for_a_file_brings_weights_both_ways),
+        cmocka_unit_test(numerics_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
