@@ -112,7 +112,7 @@ return {
     },
     default = function(p, card, numerics)
       local hold, split = default_tile(p, card)
-      if p.act == "f32" then hold, split = 4, math.min(4, chunks(p)) end
+      if p.act == "f32" then hold, split = 4, lib.ceil_div(chunks(p), lib.ceil_div(chunks(p), 4)) end   -- at most 4, all with as much or the last with less
       local dp4a = p.act == "q8" and card.has.dp4a
       local t = { act = p.act, type = p.type, n = p.n, k = p.k, hold = hold, split = split,
                   path = dp4a and "dp4a" or "ffma", chain = p.chain or (p.act == "f32" or numerics == "strict") and "chunk" or "lanes",
