@@ -342,7 +342,8 @@ int contest_again(const struct contest_env *env, const struct q_problem *p, cons
 int contest_pick(const struct contest_env *env, const struct q_problem *p, const struct space *space, const char (*seeds)[256], int n_seeds, int most,
                  char (*params)[256], int *n, struct q_err *e)
 {
-    struct contest t = { .env = env, .p = p, .space = *space };
+    struct outcome none = { .tried = 0 };
+    struct contest t = { .env = env, .p = p, .space = *space, .out = &none };
     *n = 0;
     t.c = calloc(RACE_MOST, sizeof *t.c);
     int rc = t.c ? pick(&t, seeds, n_seeds, most, e) : q_fail(e, Q_EMEM, "no memory for candidates");

@@ -67,7 +67,8 @@ static void line_of_op(const struct progress *p, const struct found_list *l, con
     }
     char by[60] = "", roof[60] = "";
     if (better) snprintf(by, sizeof by, ", by up to %.0f %%", 100 * gain);
-    if (most > 0) snprintf(roof, sizeof roof, "; %.0f to %.0f %% of roof", least, most);
+    if (most > 0 && n == 1) snprintf(roof, sizeof roof, "; %.0f %% of roof", most);
+    else if (most > 0) snprintf(roof, sizeof roof, "; %.0f to %.0f %% of roof", least, most);
     progress_line(p, "  %s: %d problem%s, %d better than %s default params%s%s", op, n, n == 1 ? "" : "s", better, n == 1 ? "its" : "their", by, roof);
 }
 

@@ -83,8 +83,6 @@ static int measure_host(struct tuner *t, struct q_err *e)
     return rc ? rc : roof_op_rate(c->threads, c->isa, &r->int8, &r->fp32, e);
 }
 
-static int tune_problem(struct tuner *t, const struct q_problem *p, struct q_err *e);
-
 /* Whether the card's space has the ceiling at all: one without dp4a has no such kernel. */
 static int has_ceiling(const struct tuner *t, const struct q_problem *p)
 {
@@ -158,7 +156,7 @@ static int seeds_for(const struct tuner *t, const struct q_problem *p, char (*se
     return n;
 }
 
-static int tune_problem(struct tuner *t, const struct q_problem *p, struct q_err *e)
+int tune_problem(struct tuner *t, const struct q_problem *p, struct q_err *e)
 {
     char seeds[MOST_SEEDS][256];
     struct outcome out;
@@ -180,33 +178,6 @@ static int tune_problem(struct tuner *t, const struct q_problem *p, struct q_err
     f->fresh = 1;
     tune_note_won(t, &out.record, &out.base, &out);
     progress_outcome(&t->progress, p, &out);
-    return Q_OK;
-}
-
-#define AGAIN_US 0.1e6     /* of measuring a recorded winner again */
-
-/* What was recorded under another compiler or driver stays when it is right and no worse than the default params; else it is tuned anew. */
-static int look_again(struct tuner *t, const struct q_problem *p, const struct record *old, struct q_err *e)
-{
-    struct effort brief = *t->env.effort;
-    struct contest_env env = t->env;
-    struct outcome out;
-    struct q_err why;
-    int worse = 0;
-    brief.budget_us = AGAIN_US;
-    env.effort = &brief;
-    int rc = contest_again(&env, p, old->params, &out, &worse, &why);
-    if (rc && !tune_is_local(rc)) return q_fail(e, rc, "%s", why.text);
-    if (rc || worse) {
-        progress_line(&t->progress, "%s %s: %s; it is tuned anew", p->op, p->shape, rc ? why.text : "the recorded params lose against the default ones");
-        return tune_problem(t, p, e);
-    }
-    struct found *f = found_add(&t->found, p);
-    if (!f) return q_fail(e, Q_EMEM, "no memory for results");
-    f->record = out.record;
-    strcpy(f->record.effort, old->effort);
-    f->again = 1;
-    progress_again(&t->progress, p, &f->record, old);
     return Q_OK;
 }
 
@@ -250,14 +221,6 @@ static int sort_out(struct tuner *t, struct q_problem_list *l, int *n, struct q_
     return Q_OK;
 }
 
-/* Once for all that have the same reason. */
-static void tell_why(struct tuner *t, const struct q_problem *p, enum recorded state, const char *why)
-{
-    if (!strcmp(t->told_why, why)) return;
-    snprintf(t->told_why, sizeof t->told_why, "%s", why);
-    progress_line(&t->progress, "%s %s: %s: %s", p->op, p->shape, why, state == RECORDED_AGAIN ? "winners of which that is true are built and checked again" : "it is tuned anew");
-}
-
 static int settle_problem(struct tuner *t, const struct q_problem *p, struct q_err *e)
 {
     struct record r;
@@ -265,10 +228,10 @@ static int settle_problem(struct tuner *t, const struct q_problem *p, struct q_e
     char why[200];
     if (found_find(&t->found, p)) return Q_OK;        /* ceilings are there by now */
     int rc = recorded_find(&t->known, p, &r, &state, why, e);
-    if (!rc && why[0]) tell_why(t, p, state, why);
+    if (!rc && why[0]) tune_tell_why(t, p, state, why);
     if (rc) return rc;
     if (state == RECORDED_GOOD) return t->progress.done++, enter_recorded(t, p, &r, e);      /* its object came with the default ones */
-    return state == RECORDED_AGAIN ? look_again(t, p, &r, e) : tune_problem(t, p, e);
+    return state == RECORDED_AGAIN ? tune_again(t, p, &r, e) : tune_problem(t, p, e);
 }
 
 static int tune_problems(struct tuner *t, struct q_problem_list *l, struct q_err *e)
@@ -279,7 +242,7 @@ static int tune_problems(struct tuner *t, struct q_problem_list *l, struct q_err
     l->n = n;      /* a tune that was waited for may have recorded them, one that did not end has measured some */
     if ((rc = sort_out(t, l, &n, e))) return rc;
     if (t->resumed) progress_line(&t->progress, "%d problems were measured by a tune that did not end; %d are left", t->resumed, n);
-    if (!n || (rc = tune_need_measurer(t, e))) return rc;
+    if (!n || (rc = tune_need_measurer(t, e)) || (rc = tune_prepare_again(t, l, n, e))) return rc;
     t->n_problems = n;
     t->progress.n = n;
     t->progress.done = 0;

@@ -40,6 +40,18 @@ void tune_note_skipped(struct tuner *t, const struct q_err *why);
 /* For kset_problems: the layout of a weight, measured if need be; NULL after a failure, which is in t->err. arg: the tuner. */
 const char *tune_layout_of(void *arg, const char *type, long n, long k);
 
+/* Measures p and enters what is found; one that cannot be tuned is skipped with a line. */
+int tune_problem(struct tuner *t, const struct q_problem *p, struct q_err *e);
+
+/* --- tune_again.c --- */
+
+/* Builds ahead what will be looked at again of the first n problems. */
+int tune_prepare_again(struct tuner *t, const struct q_problem_list *l, int n, struct q_err *e);
+/* Why a recorded winner is looked at again, or is none: once for all that have the same reason. */
+void tune_tell_why(struct tuner *t, const struct q_problem *p, enum recorded state, const char *why);
+/* Looks at a recorded winner again: it stays when it is right and no worse than the default params; else p is tuned anew. */
+int tune_again(struct tuner *t, const struct q_problem *p, const struct record *old, struct q_err *e);
+
 /* --- tune_resume.c --- */
 
 /* Takes the card for this tune, once; where another holds it, waits. A journal that cannot be had is told, and no error. */

@@ -4,6 +4,7 @@
 #include "judge.h"
 #include "look.h"
 #include "progress.h"
+#include "rebuild.h"
 #include "tune.h"
 #include "verbs.h"
 #include <math.h>
@@ -115,13 +116,30 @@ static void print_op(const char *op, const struct tally *t)
     fflush(stdout);
 }
 
+/* Of an op that is asked for, once where buckets share it. */
+static int is_to_do(const struct verifying *w, const struct looked *v)
+{
+    return (!w->o->n_args || !strcmp(w->o->args[0], v->problem.op)) && is_winner(&v->record) && !is_met_before(w, v);
+}
+
+static int build_winners(struct verifying *w, struct q_err *e)
+{
+    const struct record **r = calloc((size_t)w->look.n + 1, sizeof *r);
+    int n = 0;
+    for (int i = 0; r && i < w->look.n; i++)
+        if (is_to_do(w, &w->look.v[i])) r[n++] = &w->look.v[i].record;
+    int rc = r ? rebuild_all(&w->build, &w->t, w->g, r, n, e) : q_fail(e, Q_EMEM, "no memory for %d records", w->look.n);
+    free(r);
+    return rc;
+}
+
 static int verify_op(struct verifying *w, const char *op, struct q_err *e)
 {
     struct tally t = { 0 };
     int rc = Q_OK;
     for (int i = 0; i < w->look.n && !rc; i++) {
         const struct looked *v = &w->look.v[i];
-        if (!strcmp(v->problem.op, op) && is_winner(&v->record) && !is_met_before(w, v)) rc = verify_one(w, &v->record, &t, e);
+        if (!strcmp(v->problem.op, op) && is_to_do(w, v)) rc = verify_one(w, &v->record, &t, e);
     }
     if (!t.right && !t.wrong && !t.untested) return rc;
     print_op(op, &t);
@@ -134,12 +152,12 @@ static int verify_op(struct verifying *w, const char *op, struct q_err *e)
 
 static int verify_all(struct verifying *w, struct q_err *e)
 {
-    const char *op = w->o->n_args ? w->o->args[0] : NULL, *last = "";
+    const char *last = "";
     double start = progress_now();
-    int rc = Q_OK;
+    int rc = build_winners(w, e);
     for (int i = 0; i < w->look.n && !rc; i++) {
         const char *its = w->look.v[i].problem.op;
-        if (strcmp(its, last) && (!op || !strcmp(op, its))) rc = verify_op(w, its, e);
+        if (strcmp(its, last)) rc = verify_op(w, its, e);
         last = its;
     }
     if (rc) return rc;
