@@ -6,7 +6,14 @@
 
 #define AGAIN_US 0.1e6     /* of measuring a recorded winner again */
 
-/* What was recorded under another compiler or driver stays when it is right and no worse than the default params; else it is tuned anew. */
+/* A winner that is wrong is used by no engine from now on, however this tune ends. */
+static void put_away(const struct tuner *t, const struct record *r)
+{
+    struct store_key k = { r->op, r->shape, r->rows, r->ctx, r->profile, r->card, r->generator };
+    char path[Q_PATH];
+    store_set_aside(t->o->build->store, &k, path, NULL);
+}
+
 int tune_again(struct tuner *t, const struct q_problem *p, const struct record *old, struct q_err *e)
 {
     struct effort brief = *t->env.effort;
@@ -18,6 +25,7 @@ int tune_again(struct tuner *t, const struct q_problem *p, const struct record *
     env.effort = &brief;
     int rc = contest_again(&env, p, old->params, &out, &worse, &why);
     if (rc && !tune_is_local(rc)) return q_fail(e, rc, "%s", why.text);
+    if (rc == Q_EINTERNAL) put_away(t, old);
     if (rc || worse) {
         progress_line(&t->progress, "%s %s: %s; it is tuned anew", p->op, p->shape, rc ? why.text : "the recorded params lose against the default ones");
         return tune_problem(t, p, e);
