@@ -87,13 +87,20 @@ struct reader {
 
 static int bad(const struct reader *r, const char *what) { return q_fail(r->e, Q_EINPUT, "%s: manifest: %s", r->where, what); }
 
-/* A text of 1..cap - 1 printable bytes. */
+/* What a terminal obeys: C0, DEL, and C1 as UTF-8 has it. */
+static int is_control(const char *s)
+{
+    unsigned char c = (unsigned char)s[0], next = (unsigned char)s[1];
+    return c < 0x20 || c == 0x7F || (c == 0xC2 && next >= 0x80 && next < 0xA0);
+}
+
+/* A text of 1..cap - 1 bytes without controls. */
 static int take(const cJSON *item, char *dst, size_t cap)
 {
     const char *s = cJSON_GetStringValue(item);
     size_t n = s ? strlen(s) : 0;
     for (size_t i = 0; i < n; i++)
-        if ((unsigned char)s[i] < 0x20 || s[i] == 0x7F) return 0;
+        if (is_control(s + i)) return 0;
     if (!n || n >= cap) return 0;
     memcpy(dst, s, n + 1);
     return 1;

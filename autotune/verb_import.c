@@ -67,7 +67,7 @@ struct importing {
     struct measurer table;
 };
 
-static void report(const struct import_result *r, const char *set, const char *here)
+static void report(const struct import_result *r, const char *set, const char *here, double seconds)
 {
     int same = !strcmp(set, here);
     printf("%d records of %s:", r->records, set);
@@ -81,7 +81,7 @@ static void report(const struct import_result *r, const char *set, const char *h
     if (r->failed) printf(", %d left out: they fail here", r->failed);
     if (is_cuda(set) != is_cuda(here)) printf("; no %s card is here", is_cuda(set) ? "CUDA" : "CPU");
     else printf("%s%s", same ? "" : "; this card is ", same ? "" : here);
-    putchar('\n');
+    printf("; %.1f s\n", seconds);
 }
 
 /* Why nothing can be compiled, and what would help. */
@@ -127,12 +127,13 @@ static int run(struct importing *im, struct store *s, struct gen *g, struct q_er
     struct import_opts io = { .g = g, .build = &build, .here = &im->here, .trusted = im->trusted, .no_compiler = im->no_compiler,
                               .driver = nvrtc_driver(), .say = verb_say };
     struct import_result result = { 0 };
+    double start = verb_now();
     int rc = find_means(im, build.signal_fd, e);
     if (!rc) {
         io.m = im->m ? &im->table : NULL;
         rc = import_bundle(im->b, &io, &result, e);
     }
-    if (!rc) report(&result, im->b->card, im->here.key);
+    if (!rc) report(&result, im->b->card, im->here.key, verb_now() - start);
     measure_close(im->m);
     int stopped = rc && verb_interrupted(build.signal_fd);
     if (build.signal_fd >= 0) close(build.signal_fd);
