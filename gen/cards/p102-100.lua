@@ -1,4 +1,4 @@
--- Pascal GP102 with 25 of 30 SMs, for mining (2018). Sold with 5 GB; 10 GB with another firmware.
+-- Pascal GP102 with 25 of 30 SMs, for mining (2018). Sold with 5 GB; by hearsay 10 GB with another firmware.
 return {
   key = "cuda:sm_61,sms=25,l2=2560,bus=320,smem=48",
   title = "NVIDIA P102-100 (mining)",

@@ -1,4 +1,4 @@
--- Pascal GP104 with 15 of 20 SMs, for mining (2017). Sold with 4 GB; firmware that shows 8 GB is in use among owners.
+-- Pascal GP104 with 15 of 20 SMs, for mining (2017). Sold with 4 GB; by hearsay 8 GB with another firmware.
 return {
   key = "cuda:sm_61,sms=15,l2=2048,bus=256,smem=48",
   title = "NVIDIA P104-100 (mining)",
