@@ -202,6 +202,15 @@ static int prepare(struct contest *t, struct q_err *e)
 
 /* --- the race ---------------------------------------------------------------------------------------------------------- */
 
+/* All samples of a race, where the journal has the first alone. */
+static void note_samples(const struct contest *t, const struct candidate *c, const struct racer *r)
+{
+    for (int i = 0; i < t->sizes.n; i++) {
+        const struct measure_size *z = &t->sizes.time[i];
+        if (r->n[i] > 1) journal_time(t->env->journal, &c->who.c, (const int[]){ z->rows, z->seqs, z->past }, r->us[i], r->n[i]);
+    }
+}
+
 /* Races the default, candidate `champion` and those from `from` on; *best is the winner's index. */
 static int race(struct contest *t, int champion, int from, int *best, struct q_err *e)
 {
@@ -217,6 +226,7 @@ static int race(struct contest *t, int champion, int from, int *best, struct q_e
     int won, rc = race_run(&t->race, r, n, &won, e);
     for (int j = 0; j < n; j++) {
         t->r[of[j]] = r[j];
+        note_samples(t, &t->c[of[j]], &r[j]);
         if (r[j].bad) fail_candidate(t, of[j], r[j].why);
     }
     *best = rc ? 0 : of[won];
@@ -340,13 +350,14 @@ int contest_again(const struct contest_env *env, const struct q_problem *p, cons
 }
 
 int contest_pick(const struct contest_env *env, const struct q_problem *p, const struct space *space, const char (*seeds)[256], int n_seeds, int most,
-                 char (*params)[256], int *n, struct q_err *e)
+                 char (*params)[256], int *n, int *known_bad, struct q_err *e)
 {
     struct outcome none = { .tried = 0 };
     struct contest t = { .env = env, .p = p, .space = *space, .out = &none };
     *n = 0;
     t.c = calloc(RACE_MOST, sizeof *t.c);
     int rc = t.c ? pick(&t, seeds, n_seeds, most, e) : q_fail(e, Q_EMEM, "no memory for candidates");
+    *known_bad = none.known_bad;
     for (int i = 0; i < t.n; i++) {
         if (!rc) strcpy(params[(*n)++], t.c[i].k.params);
         gen_kernel_free(&t.c[i].k);

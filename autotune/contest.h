@@ -60,8 +60,9 @@ int contest_run(const struct contest_env *env, const struct q_problem *p, const 
  * Q_EUNSUP: they cannot be looked at, since the default params fail, say; other errors as contest_run's. */
 int contest_again(const struct contest_env *env, const struct q_problem *p, const char *params, struct outcome *out, int *worse, struct q_err *e);
 
-/* The params that contest_run would begin with, neighbours excepted, in its order; nothing is built. space: the problem's, opened. params: [RACE_MOST]. */
+/* The params that contest_run would begin with, neighbours excepted, in its order; nothing is built. space: the problem's, opened. params: [RACE_MOST].
+ * *known_bad: how many env->book leaves out. */
 int contest_pick(const struct contest_env *env, const struct q_problem *p, const struct space *space, const char (*seeds)[256], int n_seeds, int most,
-                 char (*params)[256], int *n, struct q_err *e);
+                 char (*params)[256], int *n, int *known_bad, struct q_err *e);
 
 #endif

@@ -82,15 +82,15 @@ static struct evidence_size *size_of(struct evidence_candidate *c, int rows, int
     return &c->size[c->n_sizes++];
 }
 
+/* A later line of the same size holds the samples of a whole race, an earlier one those of its beginning. */
 static void take_time(struct evidence_candidate *c, const cJSON *o)
 {
     const cJSON *size = cJSON_GetObjectItemCaseSensitive(o, "size"), *us = cJSON_GetObjectItemCaseSensitive(o, "us"), *one;
     struct evidence_size *z = size_of(c, count_at(size, 0), count_at(size, 2));
-    cJSON_ArrayForEach(one, us) {
-        if (!z || !cJSON_IsNumber(one) || !(one->valuedouble > 0)) continue;
-        if (z->n == EVIDENCE_SAMPLES) memmove(z->us, z->us + 1, (size_t)--z->n * sizeof *z->us);
-        z->us[z->n++] = one->valuedouble;
-    }
+    if (!z) return;
+    z->n = 0;
+    cJSON_ArrayForEach(one, us)
+        if (cJSON_IsNumber(one) && one->valuedouble > 0 && z->n < EVIDENCE_SAMPLES) z->us[z->n++] = one->valuedouble;
 }
 
 static void take_won(struct evidence *v, const cJSON *o)

@@ -9,7 +9,7 @@
 enum { EVIDENCE_SIZES = 4, EVIDENCE_SAMPLES = 48, EVIDENCE_MOST = 256, EVIDENCE_TIES = 8 };
 
 struct evidence_size {
-    int rows, past, n;         /* n samples, the latest */
+    int rows, past, n;         /* n samples of the latest race */
     double us[EVIDENCE_SAMPLES];
 };
 

@@ -28,6 +28,7 @@ struct planning {
     struct build_opts build;
     struct contest_env env;
     struct recorded_query recorded;
+    struct journal_book *book; /* what earlier tunes found and did not record; NULL where there is no journal */
     struct space space;        /* owned: of the op and shape at hand, for all its buckets */
     cJSON *json;               /* a list, NULL: text is printed */
     int to_measure, again, candidates;
@@ -41,6 +42,8 @@ struct planned {
     char why[200];             /* it is looked at again; or it cannot be tuned */
     int first;                 /* of its op: no winner of another shape is known */
     int n, steps;              /* n 0: it cannot be tuned */
+    int known_bad;             /* candidates that failed here before: left out */
+    int resumes;               /* a tune that did not end has measured it */
     char (*params)[256];       /* owned: [n] */
 };
 
@@ -69,7 +72,7 @@ static int pick(const struct planning *w, const struct looked *v, struct planned
         return Q_OK;
     }
     p->steps = ef->steps ? STEPS : 0;
-    return contest_pick(&w->env, &v->problem, &w->space, (const char (*)[256])seeds, n, p->first ? ef->first : ef->later, p->params, &p->n, e);
+    return contest_pick(&w->env, &v->problem, &w->space, (const char (*)[256])seeds, n, p->first ? ef->first : ef->later, p->params, &p->n, &p->known_bad, e);
 }
 
 static int open_space(struct planning *w, const struct looked *v, struct q_err *e)
@@ -88,11 +91,14 @@ static int plan_problem(struct planning *w, const struct looked *v, struct plann
     if (!(p->params = calloc(RACE_MOST, sizeof *p->params))) return q_fail(e, Q_EMEM, "no memory for candidates");
     int rc = open_space(w, v, &why);
     if (!rc) rc = pick(w, v, p, &why);
-    if (rc == Q_EUNSUP) {
+    if (rc == Q_EUNSUP || rc == Q_EINTERNAL) {
+        p->n = 0;
         snprintf(p->why, sizeof p->why, "%.199s", why.text);
         return Q_OK;
     }
     if (rc) return q_fail(e, rc, "%s", why.text);
+    struct store_key k = look_key(&w->t, v);
+    p->resumes = w->book && book_won(w->book, &k);
     return recorded_find(&w->recorded, &v->problem, &p->record, &p->state, p->why, e);
 }
 
@@ -141,7 +147,12 @@ static void print_state(const struct planning *w, const struct planned *p)
     else if (p->state == RECORDED_AGAIN) printf("recorded (%s), but %s: it is built and checked again\n", difference, p->why);
     else if (p->why[0]) printf("%s: tries %d\n", p->why, p->n);
     else if (w->env.effort->whole) puts("tries all that are legal");
-    else printf("tries %d%s\n", p->n, p->steps ? " and the winner's neighbours" : "");
+    else if (p->resumes) printf("measured by a tune that did not end: the next one takes it over if nothing changed, else it tries %d\n", p->n);
+    else {
+        printf("tries %d%s", p->n, p->steps ? " and the winner's neighbours" : "");
+        if (p->known_bad) printf("; %d that failed here before %s left out", p->known_bad, p->known_bad == 1 ? "is" : "are");
+        puts("");
+    }
 }
 
 static void print_problem(const struct planning *w, const struct looked *v, const struct planned *p)
@@ -191,6 +202,8 @@ static void add_json(struct planning *w, const struct looked *v, const struct pl
     cJSON_AddStringToObject(o, "state", state_text(p));
     if (p->state != RECORDED_NONE) cJSON_AddStringToObject(o, "recorded", p->record.params);
     if (p->why[0]) cJSON_AddStringToObject(o, "why", p->why);
+    if (p->resumes) cJSON_AddTrueToObject(o, "measured");
+    cJSON_AddNumberToObject(o, "known_bad", p->known_bad);
     cJSON_AddNumberToObject(o, "space", w->space.total);
     cJSON_AddNumberToObject(o, "legal", w->space.n);
     reasons = cJSON_AddObjectToObject(o, "pruned");
@@ -268,6 +281,14 @@ static int conclude(const struct planning *w, struct q_err *e)
     return Q_OK;
 }
 
+/* A journal that cannot be read is none: the plan is then of a tune that knows nothing. */
+static void open_book(struct planning *w)
+{
+    char dir[Q_PATH];
+    if (!journal_dir(dir, NULL, w->o->card.key, NULL) && book_open(&w->book, dir, w->o->card.key, NULL)) w->book = NULL;
+    w->env.book = w->book;
+}
+
 static int open_planning(struct planning *w, struct q_err *e)
 {
     const struct options *o = w->o;
@@ -277,6 +298,7 @@ static int open_planning(struct planning *w, struct q_err *e)
     w->recorded = (struct recorded_query){ .t = &w->t, .g = w->g, .store = w->s, .effort = w->env.effort, .compiler = &w->compiler };
     compiler_find(&w->compiler, &o->card, &o->given, NULL);     /* without one nothing is known to have changed */
     recorded_driver(&o->card, w->recorded.driver);
+    open_book(w);
     ceilings_read(w->s, o->card.key, &w->env.roofs);
     int rc = target_open(&w->t, o->model, o->preset, o->type, e);
     if (!rc) rc = look_open(&w->look, &w->t, w->g, w->s, !w->env.effort->buckets, e);
@@ -297,6 +319,7 @@ int verb_plan(const struct options *o, struct q_err *e)
     if (!rc) rc = conclude(&w, e);
     cJSON_Delete(w.json);
     space_close(&w.space);
+    book_close(w.book);
     look_close(&w.look);
     target_close(&w.t);
     if (w.g) gen_close(w.g);

@@ -470,6 +470,13 @@ def test_what_was_changed_by_hand_is_never_believed(tuned, tmp_path):
     assert set.union(*states(home, *args).values()) == {"recorded"}
 
 
+def test_plan_leaves_out_what_failed_here(tuned):
+    home, _, cc = tuned
+    planned = json.loads(tune(home, "plan", "topk", "-t", "1", "-m", str(TINY), "--cc", str(cc), "--json").stdout)["problems"][0]
+    assert planned["state"] == "to be measured" and planned["known_bad"] == 2 and len(planned["candidates"]) >= 3
+    assert not [p for p in planned["candidates"] if "avx512vnni" in p and "block=128" in p]
+
+
 def test_explain_tells_why(tuned):
     home, args = tuned[0], ("-t", "1", "--device", "cpu")
     path, record = record_of(home, "gdn_step")
@@ -482,6 +489,12 @@ def test_explain_tells_why(tuned):
     matmuls = [json.loads(p.read_text()) for p in tuned_records(home) if p.parent.name == "matmul"]
     text = tune(home, "explain", "matmul", "n=1280", *args).stdout
     assert text.count("winner") >= 1 and text.count("\nmatmul ") + 1 == len([r for r in matmuls if "n=1280" in r["shape"]])
+    search = json.loads(tune(home, "explain", "topk", *args, "--json").stdout)[0]["search"]
+    assert search["space"] - search["legal"] == sum(search["pruned"].values())
+    assert len([c for c in search["candidates"] if c.get("bad", "").startswith(("crash: ", "wrong: "))]) == 2
+    timed = [c for c in search["candidates"] if c["times"]]
+    assert record_of(home, "topk")[1]["params"] in [c["params"] for c in timed] and all(len(z["us"]) > 1 for z in timed[0]["times"])
+    assert re.search(r"\n              bad       \S+: (crash|wrong): .*\n", tune(home, "explain", "topk", *args).stdout)
     other = tune(home, "explain", "gdn_step", "-t", "2", "--device", "cpu", "-m", str(TINY)).stdout
     assert "            borrowed from " + record["card"] in other
     for words, why in ((("fly",), "expected one of"), (("matmul", "n=7,"), "expected a part of"), (("matmul", "-t", "7"), "nothing was measured for ")):

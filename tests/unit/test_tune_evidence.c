@@ -104,7 +104,7 @@ static void the_latest_search_is_told_of_each_problem(void **arg)
     evidence_free(v, 2);
 }
 
-static void samples_are_bounded_and_the_latest_stay(void **arg)
+static void samples_are_bounded_and_of_the_latest_race(void **arg)
 {
     struct evidence v[2];
     struct journal_foreign foreign;
@@ -112,7 +112,10 @@ static void samples_are_bounded_and_the_latest_stay(void **arg)
     struct journal *j = session();
     struct journal_candidate c = { &few, "tm=1", OBJECT };
     search(j, &few, 30);
-    for (int i = 1; i <= EVIDENCE_SAMPLES + 10; i++) journal_time(j, &c, (const int[]){ 1, 1, 0 }, (const double[]){ i }, 1);
+    double many_us[EVIDENCE_SAMPLES + 10];
+    for (int i = 0; i < EVIDENCE_SAMPLES + 10; i++) many_us[i] = 11 + i;
+    journal_time(j, &c, (const int[]){ 1, 1, 0 }, (const double[]){ 500 }, 1);
+    journal_time(j, &c, (const int[]){ 1, 1, 0 }, many_us, EVIDENCE_SAMPLES + 10);
     for (int i = 0; i < EVIDENCE_SIZES + 3; i++) journal_time(j, &c, (const int[]){ 2 + i, 1, 0 }, (const double[]){ 1 }, 1);
     journal_close(j, 0);
     read_both(v, &foreign);
@@ -167,7 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_latest_search_is_told_of_each_problem, begin, end),
-        cmocka_unit_test_setup_teardown(samples_are_bounded_and_the_latest_stay, begin, end),
+        cmocka_unit_test_setup_teardown(samples_are_bounded_and_of_the_latest_race, begin, end),
         cmocka_unit_test_setup_teardown(hostile_lines_are_nothing, begin, end),
         cmocka_unit_test_setup_teardown(no_journal_is_no_evidence, begin, end),
     };
