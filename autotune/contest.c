@@ -25,7 +25,7 @@ static int known(const struct contest *t, const char *params)
 /* Whether the journal knows it as bad; the default, without which there is no contest, is told by *e. */
 static int is_bad(struct contest *t, const struct candidate *c, struct q_err *e)
 {
-    const char *why = book_bad(t->env->book, c->task.object.name);
+    const char *why = book_bad(t->env->book, c->task.object.name, !t->n);
     if (!why) return 0;
     t->out->known_bad++;
     q_fail(e, Q_EINTERNAL, "its default params are not tried again here: %.800s", why);
@@ -115,12 +115,12 @@ static int pick(struct contest *t, const char (*seeds)[256], int n_seeds, int mo
 
 /* --- building and checking, of candidates from `from` on ------------------------------------------------------------------ */
 
-/* A compiler that found no room tells nothing about the candidate; nor does one that makes no object at all. */
+/* A compiler that found no room tells nothing about the candidate; nor does one that cannot make the default. */
 static void fail_build(struct contest *t, int i)
 {
     const struct candidate *c = &t->c[i];
     int room = !strstr(c->task.why, strerror(ENOSPC)) && !strstr(c->task.why, strerror(ENOMEM));
-    if (room && *t->env->can_build) journal_bad(t->env->journal, &c->who.c, "build", c->task.why);
+    if (room && t->c[0].usable) journal_bad(t->env->journal, &c->who.c, "build", c->task.why);
     fail_candidate(t, i, c->task.why);
 }
 
@@ -220,7 +220,8 @@ static int race(struct contest *t, int champion, int from, int *best, struct q_e
     for (int i = 0; i < t->n; i++) {
         if (!t->c[i].usable || (i && i != champion && i < from)) continue;
         const struct gen_kernel *k = &t->c[i].k;
-        r[n] = (struct racer){ .kernel = { t->c[i].path, k->name, k->launch, k->numerics, &t->c[i].who }, .canonical = !strcmp(k->numerics, "canonical") };
+        r[n] = (struct racer){ .kernel = { t->c[i].path, k->name, k->launch, k->numerics, &t->c[i].who },
+                               .canonical = !strcmp(k->numerics, "canonical") };
         of[n++] = i;
     }
     int won, rc = race_run(&t->race, r, n, &won, e);

@@ -23,7 +23,7 @@
  *
  * A start that nothing followed, in a session whose writer is gone, took process or machine down. If the machine started anew since, the
  * candidate is bad, kind "died". If not, whoever ended the tune may have meant no candidate: it is bad after JOURNAL_DEATHS such ends with
- * no good run between them.
+ * no good run between them, and default params, which run without a tune as well, are not.
  *
  * It does not: hold what is needed to run a model. Without it a tune is only longer. */
 #ifndef Q_JOURNAL_H
@@ -105,8 +105,9 @@ int journal_key(const struct cJSON *o, const char *card, struct store_key *k);
 struct journal_book;
 int book_open(struct journal_book **b, const char *dir, const char *card, struct q_err *e);
 void book_close(struct journal_book *b);
-/* Why an object must not run again, with its kind in front ("hang: did not end within 20 s"); NULL if it may. b may be NULL. */
-const char *book_bad(const struct journal_book *b, const char *object);
+/* Why an object must not run again, with its kind in front ("hang: did not end within 20 s"); NULL if it may. proven: that tunes ended while
+ * it ran does not count: of default params, with which a model runs even so. b may be NULL. */
+const char *book_bad(const struct journal_book *b, const char *object, int proven);
 /* The newest finished problem of that key that no record was written of; NULL if there is none. */
 const struct journal_won *book_won(const struct journal_book *b, const struct store_key *k);
 const struct journal_foreign *book_foreign(const struct journal_book *b);

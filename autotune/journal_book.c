@@ -10,6 +10,7 @@ enum { BOOK_MOST = 1 << 16 };      /* entries of a kind: no journal of ours come
 struct thing {
     char object[65];
     char why[400];            /* kind and reason; "": nothing bad */
+    int proven;               /* bad beyond suspicion */
     int deaths;               /* ends of a tune in the middle of it, in a row */
     int open;                 /* started in the session that is being read, and nothing since */
 };
@@ -17,7 +18,7 @@ struct thing {
 struct win {
     struct journal_won w;
     char session[JOURNAL_NUMBER + 1];
-    int recorded;             /* its tune wrote records, or is still at it */
+    int recorded;             /* its tune wrote records, or is still at it, or the gate refused it */
 };
 
 struct journal_book {
@@ -69,9 +70,13 @@ static void end_session(struct journal_book *b)
 {
     for (int i = 0; i < b->n_things; i++) {
         struct thing *t = &b->thing[i];
-        if (t->open && !b->alive) t->deaths += b->same_boot ? 1 : JOURNAL_DEATHS;
+        int died = t->open && !b->alive;
         t->open = 0;
-        if (t->deaths >= JOURNAL_DEATHS && !t->why[0]) strcpy(t->why, "died: the tune or the machine went down while it ran");
+        t->deaths += died;
+        t->proven |= died && !b->same_boot;
+        if (t->why[0]) continue;
+        if (t->proven) strcpy(t->why, "died: the machine went down while it ran");
+        else if (t->deaths >= JOURNAL_DEATHS) strcpy(t->why, "died: each tune that ran it came to its end with it");
     }
 }
 
@@ -89,6 +94,7 @@ static void take_bad(struct thing *t, const cJSON *o)
     const char *kind = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "kind"));
     const char *why = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "why"));
     snprintf(t->why, sizeof t->why, "%.16s: %.370s", kind ? kind : "bad", why ? why : "");
+    t->proven = 1;
 }
 
 static int same_key(const struct record *r, const struct store_key *k)
@@ -142,12 +148,22 @@ static void take_won(struct journal_book *b, const cJSON *o)
     if (old) *old = w;
 }
 
+static void settle_wins(struct journal_book *b)
+{
+    for (int i = 0; i < b->n_wins; i++) b->win[i].recorded |= !strcmp(b->win[i].session, b->session);
+}
+
+/* A set that failed as a whole is measured anew. */
+static void take_gate(struct journal_book *b, const cJSON *o)
+{
+    if (cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(o, "passed"))) settle_wins(b);
+}
+
 static void take_close(struct journal_book *b, const cJSON *o)
 {
     const cJSON *left = cJSON_GetObjectItemCaseSensitive(o, "left");
     for (int i = 0; i < b->n_things; i++) b->thing[i].open = 0;
-    if (!cJSON_IsNumber(left) || left->valuedouble != 0) return;
-    for (int i = 0; i < b->n_wins; i++) b->win[i].recorded |= !strcmp(b->win[i].session, b->session);
+    if (cJSON_IsNumber(left) && left->valuedouble == 0) settle_wins(b);
 }
 
 static int visit(void *arg, const struct journal_event *ev)
@@ -156,6 +172,7 @@ static int visit(void *arg, const struct journal_event *ev)
     if (!strcmp(ev->ev, "open")) begin_session(b, ev);
     else if (!strcmp(ev->ev, "close")) take_close(b, ev->o);
     else if (!strcmp(ev->ev, "won")) take_won(b, ev->o);
+    else if (!strcmp(ev->ev, "gate")) take_gate(b, ev->o);
     struct thing *t = thing_of(b, ev->o);
     if (!t) return 0;
     t->open = !strcmp(ev->ev, "start");
@@ -189,10 +206,10 @@ void book_close(struct journal_book *b)
     free(b);
 }
 
-const char *book_bad(const struct journal_book *b, const char *object)
+const char *book_bad(const struct journal_book *b, const char *object, int proven)
 {
     const struct thing *t = b ? find_thing(b, object) : NULL;
-    return t && t->why[0] ? t->why : NULL;
+    return t && t->why[0] && (t->proven || !proven) ? t->why : NULL;
 }
 
 const struct journal_won *book_won(const struct journal_book *b, const struct store_key *k)

@@ -22,7 +22,7 @@ struct compaction {
     struct problem *p;                            /* owned: [PROBLEMS] */
     int n;
     char (*name)[JOURNAL_NUMBER + 1];             /* owned: of the sessions that were read */
-    char *closed;                                 /* owned: 1 where the tune wrote its records */
+    char *closed;                                 /* owned: 1 where the tune wrote its records, or the gate refused them */
     int n_sessions, session;                      /* session: the one that is read */
     int same_boot;
     enum level level;
@@ -109,6 +109,7 @@ static int choose(void *arg, const struct journal_event *ev)
     if (!strcmp(ev->ev, "open")) strcpy(c->name[c->session = c->n_sessions++], ev->session);
     const cJSON *left = cJSON_GetObjectItemCaseSensitive(ev->o, "left");
     if (!strcmp(ev->ev, "close") && cJSON_IsNumber(left) && left->valuedouble == 0) c->closed[c->session] = 1;
+    if (!strcmp(ev->ev, "gate") && cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(ev->o, "passed"))) c->closed[c->session] = 1;
     struct problem *p = problem_of(c, ev->o);
     if (!p) return 0;
     int won = !strcmp(ev->ev, "won");

@@ -122,7 +122,7 @@ int tune_need_measurer(struct tuner *t, struct q_err *e)
     int rc = store_can_put(o->build->store, e);
     if (!rc) rc = store_can_write(o->build->store, e);
     if (!rc && !o->compiler->program[0]) rc = compiler_find(o->compiler, &o->t->card, o->given, e);
-    if (!rc) rc = build_defaults(t, e);
+    if (!rc && !o->op) rc = build_defaults(t, e);
     if (!rc) rc = open_measurer(t, e);
     if (!rc) rc = is_card(t) ? measure_ceilings(t, e) : measure_host(t, e);
     if (rc) return rc;
@@ -184,8 +184,9 @@ int tune_problem(struct tuner *t, const struct q_problem *p, struct q_err *e)
 /* --- problems ---------------------------------------------------------------------------------------------------------- */
 
 /* Layouts are chosen before; what brings weights to a card runs once, when a model is loaded. */
-static int is_other(const struct q_problem *p)
+static int is_other(const struct tuner *t, const struct q_problem *p)
 {
+    if (t->o->op && strcmp(t->o->op, p->op)) return 1;
     static const char *const other[] = { "layout", "repack", "synth" };
     for (size_t i = 0; i < sizeof other / sizeof *other; i++)
         if (!strcmp(p->op, other[i])) return 1;
@@ -209,7 +210,7 @@ static int sort_out(struct tuner *t, struct q_problem_list *l, int *n, struct q_
     *n = 0;
     for (int i = 0; i < l->n; i++) {
         struct record r;
-        if (is_other(&l->p[i]) || found_find(&t->found, &l->p[i])) continue;
+        if (is_other(t, &l->p[i]) || found_find(&t->found, &l->p[i])) continue;
         enum recorded state;
         char why[200];
         int rc = recorded_find(&t->known, &l->p[i], &r, &state, why, e);
@@ -272,8 +273,11 @@ static int pass_gate(struct tuner *t, char *summary, size_t cap, struct q_err *e
     const struct tune_opts *o = t->o;
     struct gate_opts g = { .t = o->t, .model = o->model, .preset = o->preset, .type = o->type, .tunes = o->tunes, .program = o->program, .device = o->device,
                            .effort = o->effort, .g = o->g, .build = o->build, .compiler = o->compiler, .given = o->given, .progress = &t->progress };
+    if (o->op) return Q_OK;
     progress_line(&t->progress, "gate: the set against numerics reference");
-    return gate_run(&g, &t->found, summary, cap, e);
+    int rc = gate_run(&g, &t->found, summary, cap, e);
+    if (!rc || rc == Q_EINTERNAL) journal_gate(t->journal, !rc, rc ? e->text : summary);
+    return rc;
 }
 
 static int write_records(struct tuner *t, struct q_err *e)

@@ -25,12 +25,13 @@ struct tune_opts {
     struct compiler *compiler;
     const struct compiler_given *given;
     const char *device;                /* as device_open takes it; a CPU is told by its card's threads */
-    const char *effort;                /* quick or normal */
+    const char *effort;                /* quick, normal or exhaustive */
     const char *model, *preset, *type; /* as the command line named the model, for the gate's engines */
     const char *tunes;                 /* --tunes DIR */
     const char *program;               /* quarry-tune's own path */
     FILE *progress, *results;
     struct tune_left *left;            /* out, may be NULL */
+    const char *op;                    /* of tests: problems of this op alone, under default layouts, unjudged by the gate; NULL: all */
 };
 
 /* NULL if unknown ("none" is not one of these). */

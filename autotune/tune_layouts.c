@@ -80,10 +80,19 @@ static int choose_layout(struct tuner *t, const struct q_problem *p, const char 
     return Q_OK;
 }
 
+static const char *default_layout(struct tuner *t, const struct q_problem *p)
+{
+    struct record r = { 0 };
+    if (layout_record(t, p, NULL, &r, &t->err)) return NULL;
+    strcpy(t->layout, r.layout);
+    return t->layout;
+}
+
 const char *tune_layout_of(void *arg, const char *type, long n, long k)
 {
     struct tuner *t = arg;
     struct q_problem p = { .op = "layout" };
     shape_layout(p.shape, sizeof p.shape, type, n, k);
+    if (t->o->op) return default_layout(t, &p);
     return choose_layout(t, &p, type, n, k, &t->err) ? NULL : t->layout;
 }

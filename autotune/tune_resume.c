@@ -54,8 +54,8 @@ static int is_of_here(const struct tuner *t, const struct q_problem *p, const st
     if (target_emit(t->o->t, t->o->g, p, r->params, &gk, NULL)) return 0;
     target_record(&again, t->o->g, k, p, &gk);
     gen_kernel_free(&gk);
-    return !strcmp(again.source, r->source) && !strcmp(again.params, r->params) && !strcmp(again.kernel, r->kernel) && !strcmp(again.layout, r->layout)
-           && !memcmp(&again.launch, &r->launch, sizeof r->launch);
+    return !strcmp(again.source, r->source) && !strcmp(again.params, r->params) && !strcmp(again.kernel, r->kernel)
+           && !strcmp(again.layout, r->layout) && !memcmp(&again.launch, &r->launch, sizeof r->launch);
 }
 
 /* By the compiler that is here, and still there. */
@@ -73,7 +73,7 @@ static int is_usable(const struct tuner *t, const struct record *r)
     const struct effort *had = effort_find(r->effort);
     if (strcmp(r->origin, "tuned") || !had || had < t->env.effort || !target_admits(t->o->t, r->numerics)) return 0;
     for (int i = 0; i < r->n_objects; i++)
-        if (book_bad(t->book, r->objects[i].name)) return 0;
+        if (book_bad(t->book, r->objects[i].name, !strcmp(r->params, r->base_params))) return 0;
     return is_built(t, r);
 }
 

@@ -128,8 +128,8 @@ static void test_an_unfinished_tune_is_found(void **state)
     assert_string_equal(w->base.params, "tm=2,tn=4");
     assert_float_equal(w->gain, 0.25, 0);
     assert_true(w->accepted);
-    assert_string_equal(book_bad(b, OTHER), "hang: did not end within 20 s");
-    assert_null(book_bad(b, OBJECT));
+    assert_string_equal(book_bad(b, OTHER, 0), "hang: did not end within 20 s");
+    assert_null(book_bad(b, OBJECT, 0));
     struct store_key elsewhere = key;
     elsewhere.rows = 2;
     assert_null(book_won(b, &elsewhere));
@@ -148,7 +148,20 @@ static void test_a_finished_tune_gives_no_winners(void **state)
     journal_close(j, 0);
     struct journal_book *b = read_book(f);
     assert_null(book_won(b, &key));
-    assert_non_null(book_bad(b, OTHER));
+    assert_non_null(book_bad(b, OTHER, 0));
+    book_close(b);
+}
+
+/* Nor does one whose set the gate refused. */
+static void test_a_refused_set_gives_no_winners(void **state)
+{
+    struct fixture *f = *state;
+    struct journal *j = begin(f);
+    put_won(j, "tm=2,tn=4");
+    journal_gate(j, 0, "refused");
+    journal_close(j, 1);
+    struct journal_book *b = read_book(f);
+    assert_null(book_won(b, &key));
     book_close(b);
 }
 
@@ -192,8 +205,9 @@ static void test_a_killed_tune_is_suspicion_three_are_proof(void **state)
     for (int i = 1; i <= JOURNAL_DEATHS; i++) {
         killed_at(f, &candidate);
         struct journal_book *b = read_book(f);
-        assert_int_equal(book_bad(b, OBJECT) != NULL, i == JOURNAL_DEATHS);
-        assert_null(book_bad(b, OTHER));
+        assert_int_equal(book_bad(b, OBJECT, 0) != NULL, i == JOURNAL_DEATHS);
+        assert_null(book_bad(b, OBJECT, 1));
+        assert_null(book_bad(b, OTHER, 0));
         book_close(b);
     }
 }
@@ -208,7 +222,7 @@ static void test_a_good_run_ends_suspicion(void **state)
     journal_close(j, 1);
     killed_at(f, &candidate);
     struct journal_book *b = read_book(f);
-    assert_null(book_bad(b, OBJECT));
+    assert_null(book_bad(b, OBJECT, 0));
     book_close(b);
 }
 
@@ -234,15 +248,15 @@ static void test_a_machine_that_went_down_is_proof(void **state)
     struct fixture *f = *state;
     write_session(f, "00000001.jsonl", OPEN("another-boot") START);
     struct journal_book *b = read_book(f);
-    assert_non_null(strstr(book_bad(b, OBJECT), "died"));
+    assert_non_null(strstr(book_bad(b, OBJECT, 1), "died"));
     book_close(b);
     write_session(f, "00000001.jsonl", OPEN("another-boot") START CHECKED);
     b = read_book(f);
-    assert_null(book_bad(b, OBJECT));
+    assert_null(book_bad(b, OBJECT, 0));
     book_close(b);
     write_session(f, "00000001.jsonl", OPEN("another-boot") START "{\"ev\":\"close\",\"left\":3}\n");
     b = read_book(f);
-    assert_null(book_bad(b, OBJECT));
+    assert_null(book_bad(b, OBJECT, 0));
     book_close(b);
 }
 
@@ -254,7 +268,7 @@ static void expect_foreign(struct fixture *f, const char *text, int files, int l
     struct journal_book *b = read_book(f);
     const struct journal_foreign *n = book_foreign(b);
     if (n->files != files || n->lines != lines) fail_msg("%d files, %d lines left out of: %s", n->files, n->lines, text);
-    assert_int_equal(book_bad(b, OBJECT) != NULL, bad);
+    assert_int_equal(book_bad(b, OBJECT, 0) != NULL, bad);
     if (files || lines) assert_non_null(strstr(n->first, "00000001.jsonl"));
     book_close(b);
 }
@@ -282,7 +296,7 @@ static void test_what_others_can_write_is_not_read(void **state)
     assert_int_equal(chmod(path, 0666), 0);
     struct journal_book *b = read_book(f);
     assert_int_equal(book_foreign(b)->files, 1);
-    assert_null(book_bad(b, OBJECT));
+    assert_null(book_bad(b, OBJECT, 0));
     book_close(b);
 }
 
@@ -322,7 +336,7 @@ static void test_a_full_disk_is_said_once(void **state)
     assert_int_equal(f->lines, 1);
     assert_non_null(strstr(f->last, "the tune goes on"));
     struct journal_book *b = read_book(f);
-    assert_non_null(book_bad(b, OTHER));
+    assert_non_null(book_bad(b, OTHER, 0));
     assert_int_equal(book_foreign(b)->lines + book_foreign(b)->files, 0);
     book_close(b);
 }
@@ -384,7 +398,7 @@ static void test_ten_thousand_mutated_files(void **state)
         fclose(file);
         struct journal_book *b = read_book(f);
         const struct journal_won *w = book_won(b, &key);
-        still_bad += book_bad(b, OTHER) != NULL;
+        still_bad += book_bad(b, OTHER, 0) != NULL;
         still_won += w != NULL;
         if (w) assert_string_equal(w->record.card, CARD);
         book_close(b);
@@ -417,7 +431,7 @@ static void test_the_second_tune_waits(void **state)
     char x;
     assert_int_equal(read(ready[0], &x, 1), 1);
     struct journal_book *b = read_book(f);      /* a session that runs blames nobody */
-    assert_null(book_bad(b, OTHER));
+    assert_null(book_bad(b, OTHER, 0));
     book_close(b);
     struct journal_opts o = opts(f);
     struct journal *j;
@@ -428,7 +442,7 @@ static void test_the_second_tune_waits(void **state)
     snprintf(pid_text, sizeof pid_text, "process %d)", (int)pid);
     assert_non_null(strstr(f->last, pid_text));
     b = read_book(f);
-    assert_non_null(book_bad(b, OTHER));
+    assert_non_null(book_bad(b, OTHER, 0));
     book_close(b);
     journal_close(j, 0);
     waitpid(pid, NULL, 0);
@@ -492,10 +506,10 @@ static void test_old_sessions_become_one(void **state)
         snprintf(object, sizeof object, "%064d", i);
         snprintf(shape, sizeof shape, "n=64,k=%d", 64 * (i + 2));
         k.shape = shape;
-        assert_non_null(book_bad(b, object));
+        assert_non_null(book_bad(b, object, 0));
         assert_int_equal(book_won(b, &k) != NULL, i != 5);
         assert_string_equal(book_won(b, &key)->record.params, "tm=19");
-        assert_null(book_bad(b, OBJECT));
+        assert_null(book_bad(b, OBJECT, 0));
         book_close(b);
     }
     if (count_sessions(f) > 16) fail_msg("%d sessions are left", count_sessions(f));
@@ -506,7 +520,7 @@ static void test_old_sessions_become_one(void **state)
     killed_at(f, &candidate);      /* the third: suspicions outlive compaction */
     for (int i = 0; i < 12; i++) tune_number(f, 50 + i, 1);
     struct journal_book *b = read_book(f);
-    assert_non_null(book_bad(b, OBJECT));
+    assert_non_null(book_bad(b, OBJECT, 0));
     book_close(b);
 }
 
@@ -514,7 +528,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_an_unfinished_tune_is_found), T(test_a_finished_tune_gives_no_winners), T(test_the_newest_counts),
+        T(test_an_unfinished_tune_is_found), T(test_a_finished_tune_gives_no_winners), T(test_a_refused_set_gives_no_winners),
+        T(test_the_newest_counts),
         T(test_a_killed_tune_is_suspicion_three_are_proof), T(test_a_good_run_ends_suspicion), T(test_a_machine_that_went_down_is_proof),
         T(test_damage_is_left_out_and_counted), T(test_what_others_can_write_is_not_read), T(test_no_place_is_one_clear_line),
         T(test_a_full_disk_is_said_once), T(test_ten_thousand_mutated_files), T(test_the_second_tune_waits), T(test_waiting_can_be_interrupted),
