@@ -132,17 +132,27 @@ static int reference(struct gate *g, struct q_err *e)
 
 static double number(const cJSON *answer, const char *name) { return cJSON_GetNumberValue(cJSON_GetObjectItem(answer, name)); }
 
+static void take_places(struct score *s, const cJSON *places)
+{
+    for (int i = 0; i < SCORE_PLACES; i++) {
+        const cJSON *p = cJSON_GetArrayItem(places, i);
+        double v[5];
+        for (int j = 0; j < 5; j++) v[j] = cJSON_GetNumberValue(cJSON_GetArrayItem(p, j));
+        s->place[i] = (struct score_place){ v[0] > 0 ? (int)v[0] : 0, v[1] > 0 ? (int)v[1] : 0, v[2], v[3], v[4] };
+    }
+}
+
 /* NaN comes as null, and as NaN out of it. */
 static void take_score(struct score *s, const cJSON *answer)
 {
-    const cJSON *tenth = cJSON_GetObjectItem(answer, "tenth"), *worst = cJSON_GetObjectItem(answer, "worst");
+    const cJSON *worst = cJSON_GetObjectItem(answer, "worst");
     s->kld = number(answer, "kld");
     s->angle = number(answer, "angle");
     s->rows = (int)number(answer, "rows");
     s->kept = (int)number(answer, "kept");
     s->differ = (int)number(answer, "differ");
     s->exceptions = (int)number(answer, "exceptions");
-    for (int i = 0; i < SCORE_TENTHS; i++) s->tenth[i] = cJSON_GetNumberValue(cJSON_GetArrayItem(tenth, i));
+    take_places(s, cJSON_GetObjectItem(answer, "places"));
     for (int i = 0; i < SCORE_WORST && i < cJSON_GetArraySize(worst); i++) {
         const char *line = cJSON_GetStringValue(cJSON_GetArrayItem(worst, i));
         snprintf(s->worst[i], sizeof s->worst[i], "%s", line ? line : "");
@@ -250,6 +260,7 @@ int gate_run(const struct gate_opts *o, struct found_list *l, char *summary, siz
     char *text = NULL;
     size_t n = 0;
     summary[0] = 0;
+    g.start = progress_now();
     set_budget(&g);
     g.report = open_memstream(&text, &n);
     int rc = store_workdir(o->build->store, g.dir, e);

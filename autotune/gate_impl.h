@@ -22,6 +22,7 @@ struct gate {
     struct gate_ask ask;
     char dir[Q_PATH];           /* private, and in it: */
     char set[Q_PATH], trace[Q_PATH], lines[Q_PATH];   /* records for an engine; the reference's trace; a set's other first choices */
+    double start;
     double seconds;             /* that the reference may read */
     int answer;                 /* tokens of a continuation */
     int against_default;        /* the reference is the default params' set */

@@ -5,12 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add_tenths(char *dst, size_t cap, const struct score *s)
+enum { PLACES = 480 };
+
+/* "to 64: KLD 6e-4, drift 0.12, margin 3.1; to 256: ..." */
+static void add_places(char *dst, size_t cap, const struct score *s)
 {
     size_t n = 0;
     dst[0] = 0;
-    for (int i = 0; i < SCORE_TENTHS && n < cap; i++)
-        if (s->tenth[i] >= 0) n += (size_t)snprintf(dst + n, cap - n, "%s%.2g", n ? " " : "", s->tenth[i]);
+    for (int i = 0; i < SCORE_PLACES && n < cap; i++) {
+        const struct score_place *p = &s->place[i];
+        char until[24] = "beyond";
+        if (!p->kept) continue;
+        if (i + 1 < SCORE_PLACES) snprintf(until, sizeof until, "to %d", score_until[i]);
+        n += (size_t)snprintf(dst + n, cap - n, "%s%s: KLD %.2g, drift %.2g, margin %.2g", n ? "; " : "", until, p->kld, p->drift, p->margin);
+    }
 }
 
 static void copy_lines(FILE *to, const char *path)
@@ -24,23 +32,23 @@ static void copy_lines(FILE *to, const char *path)
 
 void gate_report_set(struct gate *g, const char *name, const struct verdict *v)
 {
-    char tenths[200];
+    char places[PLACES];
     if (!g->report) return;
     if (v->failed) {
         fprintf(g->report, "%s: %s\n", name, v->why);
         return;
     }
-    add_tenths(tenths, sizeof tenths, &v->s);
-    fprintf(g->report, "%s: %d positions, mean KLD %.3g over %d of them, by tenths of a text %s; mean 1 - cosine %.3g; %d first choices differ, %d beyond a margin of %.1f\n",
-            name, v->s.rows, v->s.kld, v->s.kept, tenths, v->s.angle, v->s.differ, v->s.exceptions, GATE_MARGIN);
+    add_places(places, sizeof places, &v->s);
+    fprintf(g->report, "%s: %d positions, mean KLD %.3g over %d of them; by position %s; mean 1 - cosine %.3g; %d first choices differ, %d beyond a margin of %.1f\n", name,
+            v->s.rows, v->s.kld, v->s.kept, places, v->s.angle, v->s.differ, v->s.exceptions, GATE_MARGIN);
     copy_lines(g->report, g->lines);
 }
 
 void gate_tell(const struct gate *g, const struct score *s)
 {
-    char tenths[200];
-    add_tenths(tenths, sizeof tenths, s);
-    progress_line(g->o->progress, "gate: mean KLD from the first tenth of a text to the last: %s", tenths);
+    char places[PLACES];
+    add_places(places, sizeof places, s);
+    progress_line(g->o->progress, "gate: by position in its text, %s", places);
     if (!s->differ) return;
     progress_line(g->o->progress, "gate: %d of %d first choices differ%s", s->differ, s->rows, s->differ > SCORE_WORST ? ", those with the largest margins:" : ":");
     for (int i = 0; i < SCORE_WORST && s->worst[i][0]; i++) progress_line(g->o->progress, "gate:   %s", s->worst[i]);
@@ -83,10 +91,11 @@ void gate_summarise(const struct gate *g, const struct score *s, const struct sc
         snprintf(base_kld, sizeof base_kld, ", default params %.3g", base->kld);
         snprintf(base_differ, sizeof base_differ, " (default params %d)", base->exceptions);
     }
-    int n = snprintf(dst, cap, "gate passed: %d positions, %d of them %s, of %s; mean KLD %.3g%s", t->n_rows, c.answers,
-                     t->synthetic ? "given one by one" : "continued greedily", texts, s->kld, base_kld);
-    if (n >= 0 && (size_t)n < cap && t->synthetic) snprintf(dst + n, cap - (size_t)n, "; mean 1 - cosine %.3g%s", s->angle, against);
-    else if (n >= 0 && (size_t)n < cap) snprintf(dst + n, cap - (size_t)n, "; %d first choices differ beyond a margin of %.1f%s%s", s->exceptions, GATE_MARGIN, base_differ, against);
+    char marks[120];
+    if (t->synthetic) snprintf(marks, sizeof marks, "mean 1 - cosine %.3g", s->angle);
+    else snprintf(marks, sizeof marks, "%d first choices differ beyond a margin of %.1f%s", s->exceptions, GATE_MARGIN, base_differ);
+    snprintf(dst, cap, "gate passed: %d positions, %d of them %s, of %s; mean KLD %.3g%s; %s%s; %.1f s", t->n_rows, c.answers,
+             t->synthetic ? "given one by one" : "continued greedily", texts, s->kld, base_kld, marks, against, progress_now() - g->start);
 }
 
 void gate_write_report(const struct gate *g, const char *text, size_t n)

@@ -1,7 +1,10 @@
 #include "gate_score.h"
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+const int score_until[SCORE_PLACES] = { 64, 256, 1024, 2048, 4096, INT_MAX };
 
 static double logsumexp(const float *x, int n, float max)
 {
@@ -26,6 +29,13 @@ static double angle(const float *a, const float *b, int n)
         bb += (double)b[i] * b[i];
     }
     return aa > 0 && bb > 0 ? 1 - ab / sqrt(aa * bb) : NAN;
+}
+
+static double drift(const float *a, const float *b, int n)
+{
+    double most = 0;
+    for (int i = 0; i < n; i++) most = fmax(most, fabs((double)a[i] - b[i]));
+    return most;
 }
 
 /* "'text' (id)", bytes that are no printable ASCII or UTF-8 lead as they are, control characters as '.'. */
@@ -66,15 +76,23 @@ static void disagree(struct scorer *c, const struct trace_row *r, int got)
     keep_worst(c, r->margin, line);
 }
 
+static struct score_place *place_of(struct scorer *c, int pos)
+{
+    int i = 0;
+    while (pos >= score_until[i]) i++;
+    return &c->s.place[i];
+}
+
 static void compare(struct scorer *c, const struct trace_row *r, const float *ref, const float *got)
 {
+    struct score_place *p = place_of(c, r->pos);
     double kld = divergence(ref, got, c->t->vocab);
-    int tenth = r->pos * SCORE_TENTHS / c->t->text[r->text].n;
     c->s.kld += kld;
     c->s.angle += angle(ref, got, c->t->vocab);
-    c->sum[tenth] += kld;
-    c->n[tenth]++;
     c->s.kept++;
+    p->kld += kld;
+    p->drift = fmax(p->drift, drift(ref, got, c->t->vocab));
+    p->kept++;
 }
 
 int score_row(struct scorer *c, int text, int pos, const float *got, struct q_err *e)
@@ -85,6 +103,8 @@ int score_row(struct scorer *c, int text, int pos, const float *got, struct q_er
     if (r->text != text || r->pos != pos) return q_fail(e, Q_EINTERNAL, "gate: row of text %d at %d where the reference has text %d at %d", text, pos, r->text, r->pos);
     int first = gate_largest(got, c->t->vocab);
     if (!isfinite(got[first])) c->s.kld = NAN;
+    place_of(c, pos)->margin += r->margin;
+    place_of(c, pos)->rows++;
     if (ref) compare(c, r, ref, got);
     if (first != r->first && !c->t->synthetic) disagree(c, r, first);
     return Q_OK;
@@ -95,5 +115,8 @@ void score_finish(struct scorer *c)
     int n = c->s.kept ? c->s.kept : 1;
     c->s.kld /= n;
     c->s.angle /= n;
-    for (int i = 0; i < SCORE_TENTHS; i++) c->s.tenth[i] = c->n[i] ? c->sum[i] / c->n[i] : -1;
+    for (struct score_place *p = c->s.place; p < c->s.place + SCORE_PLACES; p++) {
+        p->kld /= p->kept ? p->kept : 1;
+        p->margin /= p->rows ? p->rows : 1;
+    }
 }

@@ -1,4 +1,5 @@
-/* How far a set's logits are from the reference's: KL(reference || set), cosine, first choices, and all of it by position. */
+/* How far a set's logits are from the reference's: KL(reference || set), cosine, first choices, and by position in the text: KLD, drift (the
+ * largest difference of a logit) and how sure the reference was. What grows with the position is an error that a state or a cache keeps. */
 #ifndef Q_GATE_SCORE_H
 #define Q_GATE_SCORE_H
 
@@ -7,12 +8,19 @@
 
 #define GATE_MARGIN 0.5         /* a first choice that the reference is surer of must be the set's too */
 
-enum { SCORE_TENTHS = 10, SCORE_WORST = 5 };
+enum { SCORE_PLACES = 6, SCORE_WORST = 5 };
+extern const int score_until[SCORE_PLACES];     /* positions below it; the last has no end */
+
+struct score_place {
+    int rows, kept;
+    double kld, drift;          /* mean and largest over the rows whose logits are kept */
+    double margin;              /* of the reference, mean over all rows */
+};
 
 struct score {
     double kld;                 /* mean over the rows whose logits are kept */
     double angle;               /* mean of 1 - cosine */
-    double tenth[SCORE_TENTHS]; /* mean KLD by position in its text, in tenths of the text's length; -1: no row */
+    struct score_place place[SCORE_PLACES];
     int rows, kept;
     int differ;                 /* rows with another first choice */
     int exceptions;             /* of them, those where the reference's margin is above GATE_MARGIN */
@@ -25,8 +33,7 @@ struct scorer {
     const struct tokenizer *tok;    /* NULL: ids are printed as numbers */
     FILE *report;                   /* gets a line for each other first choice */
     struct score s;
-    double sum[SCORE_TENTHS], margin[SCORE_WORST];
-    int n[SCORE_TENTHS];
+    double margin[SCORE_WORST];
 };
 
 /* The next row in the trace's order. Q_EINTERNAL: it is about another position. NaN in `got` makes the KLD NaN, which passes nothing. */

@@ -69,6 +69,7 @@ void gate_drop_op(struct gate *g, int culprit)
     for (int i = 0; i < g->l->n; i++) {
         struct found *f = &g->l->f[i];
         if (strcmp(f->problem.op, g->ops[culprit]) || !f->base.origin[0]) continue;
+        strcpy(f->blamed, f->record.params);
         f->record = f->base;
         f->fresh = 0;
     }

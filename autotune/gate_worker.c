@@ -5,7 +5,7 @@
  *          "kv_k":F,"kv_v":F,"tunes":DIR,"program_dir":DIR,"n_ctx":N,"answer":N,"rate":R,"least":ROWS,"seconds":S,"must":0|1,
  *          "patience":S}
  *   each  {"text":NAME,"at":POSITION}
- *   end   reference: {"ok":true,"seconds":S}, its results in the trace; score: {"ok":true, the fields of struct score}
+ *   end   reference: {"ok":true,"seconds":S}, its results in the trace; score: {"ok":true, the fields of struct score, a list for each of places}
  *         {"ok":false,"why":LINE}, with "slow":true where the model is too large for this machine or for the seconds given */
 #define _GNU_SOURCE
 #include "gate.h"
@@ -202,7 +202,9 @@ static void add_score(cJSON *answer, const struct score *s)
 {
     cJSON_AddNumberToObject(answer, "kld", s->kld);
     cJSON_AddNumberToObject(answer, "angle", s->angle);
-    cJSON_AddItemToObject(answer, "tenth", cJSON_CreateDoubleArray(s->tenth, SCORE_TENTHS));
+    cJSON *places = cJSON_AddArrayToObject(answer, "places");
+    for (const struct score_place *p = s->place; p < s->place + SCORE_PLACES; p++)
+        cJSON_AddItemToArray(places, cJSON_CreateDoubleArray((const double[]){ p->rows, p->kept, p->kld, p->drift, p->margin }, 5));
     cJSON_AddNumberToObject(answer, "rows", s->rows);
     cJSON_AddNumberToObject(answer, "kept", s->kept);
     cJSON_AddNumberToObject(answer, "differ", s->differ);

@@ -19,25 +19,24 @@ TUNE = BUILD / "quarry-tune"
 TINY = SOURCE / "tests/models/tiny.gguf"
 OPS = ("conv_silu", "gdn_step")  # have candidates that differ
 
-# What is built in phase "default" waits in vain, so that anything else wins; later gdn_step has the file `harm` as its first statement.
+# What is built in phase "default" waits in vain wherever it is timed, so that anything else wins; later gdn_step does `harm` in the gate.
 CC = r"""#!/bin/sh
 here=$(dirname "$0")
+add() {
+    cat "$here/in_gate" "$2" >"$2.new" && mv "$2.new" "$2"
+    sed -i "/^void [a-z]/{n;s/{/{ $1/}" "$2"
+}
 for a in "$@"; do
-    case "$a" in
-    *conv_silu*.c|*gdn_step*.c)
-        [ "$(cat "$here/phase")" = default ] && sed -i '/^void [a-z]/{n;s/{/{ for (volatile int i = 0; i < 100000; i++) {}/}' "$a" ;;
-    esac
-    case "$a" in
-    *gdn_step*.c)
-        [ "$(cat "$here/phase")" = default ] || { cat "$here/in_gate" "$a" >"$a.new" && mv "$a.new" "$a"
-            sed -i "/^void [a-z]/{n;s/{/{ if (in_gate()) $(cat "$here/harm")/}" "$a"; } ;;
+    case "$(cat "$here/phase") $a" in
+    default*conv_silu*.c|default*gdn_step*.c) add "if (!in_gate()) for (volatile int i = 0; i < 1000000; i++) {}" "$a" ;;
+    tune*gdn_step*.c) add "if (in_gate()) $(cat "$here/harm")" "$a" ;;
     esac
 done
 exec cc "$@"
 """
 IN_GATE = r"""#include <stdio.h>
 #include <string.h>
-static int in_gate(void)
+static int look(void)
 {
     char line[4096] = "";
     FILE *f = fopen("/proc/self/cmdline", "r");
@@ -46,6 +45,11 @@ static int in_gate(void)
     for (size_t i = 0; i < n; i++)
         if (!strcmp(line + i, "--gate")) return 1;
     return 0;
+}
+static int in_gate(void)
+{
+    static int known = -1;
+    return known < 0 ? (known = look()) : known;
 }
 """
 
@@ -143,3 +147,29 @@ def test_the_gate_refuses_what_is_no_job(tmp_path):
         done = subprocess.run([TUNE, "--gate"], input=job, env=environment(tmp_path), capture_output=True, timeout=60)
         answer = json.loads(done.stdout)
         assert done.returncode == 1 and answer["ok"] is False and answer["why"], done
+
+
+# --- the child, asked directly ----------------------------------------------------------------------------------------
+
+
+def ask(home, **job):
+    """Its answer, and the texts that it read."""
+    job = {"model": str(TINY), "device": "cpu", "threads": 1, "n_ctx": 16384, "answer": 16, "program_dir": str(BUILD), "numerics": "pinned",
+           "rate": 20e9, "least": 4, "patience": 100, **job}
+    done = subprocess.run([TUNE, "--gate"], input=json.dumps(job) + "\n", env=environment(home), capture_output=True, text=True, timeout=120)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (done.returncode == 0) == lines[-1]["ok"], done
+    return lines[-1], {line["text"] for line in lines[:-1]}
+
+
+def test_a_set_is_equal_to_itself_and_a_reference_that_is_too_slow_says_so(default_set, tmp_path):
+    trace = str(tmp_path / "trace")
+    slow, texts = ask(default_set, do="reference", trace=trace, seconds=1e-3)
+    assert slow["slow"] and "its first text would take about" in slow["why"] and not texts
+    for _ in range(2):  # what was begun before does no harm
+        answer, texts = ask(default_set, do="reference", trace=trace, seconds=1e-3, must=1)
+        assert answer["ok"] and texts == {"ko-facts"}
+    score, again = ask(default_set, do="score", trace=trace)
+    assert again == texts and score["kld"] == 0 and score["differ"] == 0 and score["rows"] == score["kept"] > 16
+    (tmp_path / "trace").write_bytes(b"no trace")
+    assert "cut short" in ask(default_set, do="score", trace=trace)[0]["why"]

@@ -188,7 +188,8 @@ static void test_scores(void **state)
     assert_int_equal(other.differ, 1);
     assert_int_equal(other.exceptions, 0);      /* the reference was not sure */
     assert_non_null(strstr(other.worst[0], "text position 4: 5 '' instead of 4 '', margin 0.250"));
-    assert_true(other.tenth[4] > 0 && other.tenth[3] == 0);
+    assert_true(other.place[0].kld > 0 && other.place[0].rows == 10 && other.place[0].margin == 0.25 && other.place[1].rows == 0);
+    assert_true(fabs(other.place[0].drift - (3 - 1.75)) < 1e-6);
     t->row[4].margin = 1;
     assert_int_equal(scored(t, 4, other_first).exceptions, 1);
     assert_true(isnan(scored(t, 4, not_a_number).kld));
