@@ -10,7 +10,8 @@ struct found {
     struct record record;      /* the answer; origin "" where there is none: default params, from the store */
     struct record base;        /* default params, built too; origin "" if the answer was recorded earlier */
     int fresh;                 /* measured in this run, to be written */
-    char blamed[256];          /* params that the gate took away, "" if it did not */
+    char blamed[256];          /* params that the gate took away, "" if it did not; and their object */
+    char blamed_object[65];
     int again;                 /* recorded before, built and checked again in this run, to be written */
 };
 

@@ -106,7 +106,7 @@ static int read_by_default(struct gate *g, struct verdict *v, struct q_err *e)
     g->against_default = 1;
     memcpy(g->why_not, v->why, sizeof g->why_not);
     progress_line(g->o->progress, "gate: no reference: %s; the default params' set stands in for it", g->why_not);
-    gate_use_first(g, 0);
+    g->n_use = 0;
     g->seconds *= 4;
     int rc = gate_write_set(g, g->o->t->numerics, 0, e);
     if (!rc) rc = read_texts(g, g->o->t->numerics, v, e);
@@ -182,38 +182,43 @@ static int passes(const struct gate *g, const struct verdict *v, const struct sc
     return g->t->synthetic ? s->angle <= 1.5 * base->angle + 1e-6 : s->exceptions <= base->exceptions;
 }
 
-/* The least number of ops, in their order, whose winners fail together: the last of them is the culprit. */
+static const struct found *changed(const struct gate *g, int i) { return &g->l->f[g->changed[i]]; }
+
+/* The least number of winners, in their order, that fail together: the last of them is the culprit. */
 static int find_culprit(struct gate *g, const struct score *base, int *culprit, struct q_err *e)
 {
-    int good = 0, bad = g->n_ops, rc = Q_OK;
+    int good = 0, bad = g->n_changed, rc = Q_OK;
     struct verdict v;
-    char name[80];
+    char name[300], set[340];
     while (bad - good > 1 && !rc) {
         int middle = (good + bad) / 2;
-        gate_use_first(g, middle);
-        snprintf(name, sizeof name, "winners up to op %.24s", g->ops[middle - 1]);
-        rc = score_set(g, name, &v, e);
+        progress_name(name, sizeof name, &changed(g, middle - 1)->problem);
+        snprintf(set, sizeof set, "%d winners, up to %s", middle, name);
+        g->n_use = middle;
+        rc = score_set(g, set, &v, e);
         if (!rc) *(passes(g, &v, base) ? &good : &bad) = middle;
     }
     *culprit = bad - 1;
     return rc;
 }
 
-static void tell_culprit(const struct gate *g, const struct verdict *v, const struct score *base, const char *op)
+static void tell_culprit(const struct gate *g, const struct verdict *v, const struct score *base, const struct found *f)
 {
-    char what[sizeof v->why + 32];
+    char what[sizeof v->why + 32], params[200], name[300];
+    progress_difference(params, sizeof params, f->record.params, f->base.params);
     if (v->failed) snprintf(what, sizeof what, "the set fails: %s", v->why);
     else snprintf(what, sizeof what, "mean KLD %.3g (default params %.3g), %d first choices differ beyond a margin of %.1f", v->s.kld, base->kld, v->s.exceptions, GATE_MARGIN);
-    progress_line(g->o->progress, "gate: %s: %s is to blame and keeps its default params", what, op);
+    progress_name(name, sizeof name, &f->problem);
+    progress_line(g->o->progress, "gate: %s: %s with %s is to blame and keeps its default params", what, name, params);
     if (!v->failed) gate_tell(g, &v->s);
-    if (g->report) fprintf(g->report, "%s is to blame and keeps its default params\n", op);
+    if (g->report) fprintf(g->report, "%s with %s is to blame and keeps its default params\n", name, params);
 }
 
 /* How far default params are, which is what a set is held against; and how long a step takes. */
 static int judge_default(struct gate *g, struct score *base, struct q_err *e)
 {
     struct verdict v = { 0 };
-    gate_use_first(g, 0);
+    g->n_use = 0;
     int rc = g->against_default ? Q_OK : score_set(g, "default params", &v, e);
     if (rc) return rc;
     if (v.failed) return q_fail(e, Q_EINTERNAL, "gate: even the set of default params fails: %s; nothing is written", v.why);
@@ -228,11 +233,11 @@ static int judge(struct gate *g, struct verdict *v, struct score *base, struct q
     int culprit, rc = judge_default(g, base, e);
     while (!rc) {
         *v = (struct verdict){ .s = *base };
-        if (!g->n_ops) return Q_OK;
-        gate_use_first(g, g->n_ops);
+        if (!g->n_changed) return Q_OK;
+        g->n_use = g->n_changed;
         if ((rc = score_set(g, "all winners", v, e)) || passes(g, v, base) || (rc = find_culprit(g, base, &culprit, e))) return rc;
-        tell_culprit(g, v, base, g->ops[culprit]);
-        gate_drop_op(g, culprit);
+        tell_culprit(g, v, base, changed(g, culprit));
+        gate_drop(g, culprit);
     }
     return rc;
 }
@@ -241,8 +246,8 @@ static int run(struct gate *g, char *summary, size_t cap, struct q_err *e)
 {
     struct verdict v;
     struct score base = { 0 };
-    gate_list_ops(g);
-    int rc = path_join(g->set, e, g->dir, "set", NULL);
+    int rc = gate_list_changed(g, e);
+    if (!rc) rc = path_join(g->set, e, g->dir, "set", NULL);
     if (!rc) rc = path_join(g->trace, e, g->dir, "trace", NULL);
     if (!rc) rc = path_join(g->lines, e, g->dir, "lines", NULL);
     if (!rc) rc = reference(g, e);
@@ -267,6 +272,7 @@ int gate_run(const struct gate_opts *o, struct found_list *l, char *summary, siz
     if (!rc) {
         rc = run(&g, summary, cap, e);
         gate_trace_close(g.t);
+        free(g.changed);
         dir_remove(g.dir);
     }
     if (g.report) fclose(g.report);

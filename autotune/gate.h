@@ -7,8 +7,8 @@
  * reference is too slow or too large for this machine, the default params' set stands in for it, and the summary says so.
  *
  * Engines run in children (gate_worker.c), so that the worst that a set can do is end its child: one that crashes, hangs or breaks the
- * card has failed. A set that fails is searched for the op that is to blame, and then for the next; those ops get their default params
- * back. This process opens no engine and no card.
+ * card has failed. A set that fails is searched, by halves, for the winner that is to blame, and then for the next; those problems get their
+ * default params back. This process opens no engine and no card.
  *
  * A report of all sets, each position with another first choice included, lies in $XDG_STATE_HOME/quarry/gate/v1/CARD.txt. */
 #ifndef Q_GATE_H

@@ -6,8 +6,6 @@
 #include "gate_ask.h"
 #include "gate_score.h"
 
-enum { GATE_OPS = 32 };
-
 /* What became of a set. */
 struct verdict {
     int failed;                 /* it crashed, hung or ended in an error: `why` */
@@ -28,18 +26,17 @@ struct gate {
     int against_default;        /* the reference is the default params' set */
     char why_not[400];          /* the reason for that */
     const struct trace *t;      /* of the reference, mapped */
-    char ops[GATE_OPS][24];     /* ops with fresh records that are not their defaults */
-    int n_ops, use[GATE_OPS];   /* whether their winners are in the set */
+    int *changed, n_changed;    /* owned: problems whose fresh winner is not their default, by their place in the list */
+    int n_use;                  /* of them, those whose winners are in the set: the first */
     FILE *report;               /* in memory */
 };
 
 /* --- gate_set.c: sets as an engine finds them --- */
 
-void gate_list_ops(struct gate *g);
-void gate_use_first(struct gate *g, int n);
+int gate_list_changed(struct gate *g, struct q_err *e);
 /* Back to default params, and nothing is written of it. */
-void gate_drop_op(struct gate *g, int culprit);
-/* The records of the ops in use, and default kernels for all else, so that an engine of these numerics finds a whole set. of_reference: no records. */
+void gate_drop(struct gate *g, int culprit);
+/* The records in use, and default kernels for all else, so that an engine of these numerics finds a whole set. of_reference: no records. */
 int gate_write_set(const struct gate *g, enum q_numerics numerics, int of_reference, struct q_err *e);
 
 /* --- gate_report.c --- */

@@ -13,7 +13,7 @@ static double logsumexp(const float *x, int n, float max)
     return max + log(sum);
 }
 
-static double divergence(const float *ref, const float *got, int n)
+double gate_divergence(const float *ref, const float *got, int n)
 {
     double zr = logsumexp(ref, n, ref[gate_largest(ref, n)]), zg = logsumexp(got, n, got[gate_largest(got, n)]), kld = 0;
     for (int i = 0; i < n; i++) kld += exp(ref[i] - zr) * ((ref[i] - zr) - (got[i] - zg));
@@ -31,7 +31,7 @@ static double angle(const float *a, const float *b, int n)
     return aa > 0 && bb > 0 ? 1 - ab / sqrt(aa * bb) : NAN;
 }
 
-static double drift(const float *a, const float *b, int n)
+double gate_drift(const float *a, const float *b, int n)
 {
     double most = 0;
     for (int i = 0; i < n; i++) most = fmax(most, fabs((double)a[i] - b[i]));
@@ -86,12 +86,12 @@ static struct score_place *place_of(struct scorer *c, int pos)
 static void compare(struct scorer *c, const struct trace_row *r, const float *ref, const float *got)
 {
     struct score_place *p = place_of(c, r->pos);
-    double kld = divergence(ref, got, c->t->vocab);
+    double kld = gate_divergence(ref, got, c->t->vocab);
     c->s.kld += kld;
     c->s.angle += angle(ref, got, c->t->vocab);
     c->s.kept++;
     p->kld += kld;
-    p->drift = fmax(p->drift, drift(ref, got, c->t->vocab));
+    p->drift = fmax(p->drift, gate_drift(ref, got, c->t->vocab));
     p->kept++;
 }
 

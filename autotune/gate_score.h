@@ -27,6 +27,10 @@ struct score {
     char worst[SCORE_WORST][160];   /* lines about those with the largest margins; "": no more */
 };
 
+/* KL(ref || got) of n logits, in nats; the largest difference. */
+double gate_divergence(const float *ref, const float *got, int n);
+double gate_drift(const float *ref, const float *got, int n);
+
 /* Sums on their way to a score. */
 struct scorer {
     const struct trace *t;

@@ -1,5 +1,6 @@
 #include "gate_impl.h"
 #include "defaults.h"
+#include <stdlib.h>
 #include <string.h>
 
 /* Default kernels for what the records in `tunes` and the user's own do not answer, with the tune's compiler. */
@@ -18,11 +19,12 @@ static int complete_set(const struct gate *g, enum q_numerics numerics, const ch
     return rc;
 }
 
-static int in_use(const struct gate *g, const char *op)
+static const struct record *record_of(const struct gate *g, int i)
 {
-    for (int i = 0; i < g->n_ops; i++)
-        if (!strcmp(g->ops[i], op)) return g->use[i];
-    return 1;
+    const struct found *f = &g->l->f[i];
+    for (int j = g->n_use; j < g->n_changed; j++)
+        if (g->changed[j] == i) return &f->base;
+    return &f->record;
 }
 
 static int write_records(const struct gate *g, struct q_err *e)
@@ -34,8 +36,7 @@ static int write_records(const struct gate *g, struct q_err *e)
     if (!rc) rc = store_open(&s, &so, e);
     if (rc) return rc;
     for (int i = 0; i < g->l->n && !rc; i++) {
-        const struct found *f = &g->l->f[i];
-        const struct record *r = f->fresh && f->base.origin[0] && !in_use(g, f->problem.op) ? &f->base : &f->record;
+        const struct record *r = record_of(g, i);
         if (r->origin[0]) rc = store_put(s, r, e);
     }
     store_close(s);
@@ -48,30 +49,23 @@ int gate_write_set(const struct gate *g, enum q_numerics numerics, int of_refere
     return rc ? rc : complete_set(g, numerics, of_reference ? NULL : g->set, e);
 }
 
-void gate_use_first(struct gate *g, int n)
+int gate_list_changed(struct gate *g, struct q_err *e)
 {
-    for (int i = 0; i < g->n_ops; i++) g->use[i] = i < n;
-}
-
-void gate_list_ops(struct gate *g)
-{
+    g->changed = calloc((size_t)g->l->n + 1, sizeof *g->changed);
+    if (!g->changed) return q_fail(e, Q_EMEM, "no memory for the gate");
     for (int i = 0; i < g->l->n; i++) {
         const struct found *f = &g->l->f[i];
-        int j = 0;
-        if (!f->fresh || !f->base.origin[0] || !strcmp(f->record.params, f->base.params)) continue;
-        while (j < g->n_ops && strcmp(g->ops[j], f->problem.op)) j++;
-        if (j == g->n_ops && j < GATE_OPS) strcpy(g->ops[g->n_ops++], f->problem.op);
+        if (f->fresh && f->base.origin[0] && strcmp(f->record.params, f->base.params)) g->changed[g->n_changed++] = i;
     }
+    return Q_OK;
 }
 
-void gate_drop_op(struct gate *g, int culprit)
+void gate_drop(struct gate *g, int culprit)
 {
-    for (int i = 0; i < g->l->n; i++) {
-        struct found *f = &g->l->f[i];
-        if (strcmp(f->problem.op, g->ops[culprit]) || !f->base.origin[0]) continue;
-        strcpy(f->blamed, f->record.params);
-        f->record = f->base;
-        f->fresh = 0;
-    }
-    memmove(&g->ops[culprit], &g->ops[culprit + 1], (size_t)(--g->n_ops - culprit) * sizeof g->ops[0]);
+    struct found *f = &g->l->f[g->changed[culprit]];
+    memcpy(f->blamed, f->record.params, sizeof f->blamed);
+    memcpy(f->blamed_object, f->record.objects[0].name, sizeof f->blamed_object);
+    f->record = f->base;
+    f->fresh = 0;
+    memmove(&g->changed[culprit], &g->changed[culprit + 1], (size_t)(--g->n_changed - culprit) * sizeof g->changed[0]);
 }

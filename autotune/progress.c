@@ -86,8 +86,7 @@ static void eta(char *dst, size_t cap, const struct progress *p)
     else snprintf(dst, cap, ", %.0f s to go", left);
 }
 
-/* "matmul type=.. rows<=64" */
-static void name_problem(char *dst, size_t cap, const struct q_problem *p)
+void progress_name(char *dst, size_t cap, const struct q_problem *p)
 {
     char bucket[32];
     progress_bucket(bucket, p->rows, p->ctx);
@@ -99,7 +98,7 @@ void progress_again(struct progress *p, const struct q_problem *problem, const s
     char name[300], left[40];
     p->done++;
     eta(left, sizeof left, p);
-    name_problem(name, sizeof name, problem);
+    progress_name(name, sizeof name, problem);
     progress_line(p, "[%3d/%d] %s: right again, %.1f us (recorded %.1f us)%s", p->done, p->n, name, now->time[0].median_us, old->time[0].median_us, left);
 }
 
@@ -110,7 +109,7 @@ void progress_outcome(struct progress *p, const struct q_problem *problem, const
     p->done++;
     eta(left, sizeof left, p);
     progress_difference(difference, sizeof difference, r->params, r->base_params);
-    name_problem(name, sizeof name, problem);
+    progress_name(name, sizeof name, problem);
     progress_line(p, "[%3d/%d] %s: %.1f us, %.0f %% of roof (%s), default %.1f us, gain %.1f %%: %s (%d of %d legal tried%s)%s", p->done, p->n,
                   name, r->time[0].median_us, r->roof_pct, r->bound, r->base_us, 100 * r->gain, difference, o->tried,
                   o->legal, o->failed ? ", some failed" : "", left);

@@ -22,6 +22,8 @@ void progress_ops(const struct progress *p, const struct found_list *l);
 void progress_line(const struct progress *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* "rows<=64", "ctx<=4096", or "" for a winner of steps of any size. */
 void progress_bucket(char dst[32], int rows, int ctx);
+/* "matmul type=.. rows<=64" */
+void progress_name(char *dst, size_t cap, const struct q_problem *p);
 /* Only the params in which `params` differs from `base`; "default params" if in none. */
 void progress_difference(char *dst, size_t cap, const char *params, const char *base);
 

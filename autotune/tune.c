@@ -276,7 +276,7 @@ static int pass_gate(struct tuner *t, char *summary, size_t cap, struct q_err *e
     if (o->op) return Q_OK;
     progress_line(&t->progress, "gate: the set against numerics reference");
     int rc = gate_run(&g, &t->found, summary, cap, e);
-    if (!rc || rc == Q_EINTERNAL) journal_gate(t->journal, !rc, rc ? e->text : summary);
+    tune_note_gate(t, rc, rc ? e->text : summary);
     return rc;
 }
 

@@ -60,6 +60,8 @@ int tune_need_journal(struct tuner *t, struct q_err *e);
 int tune_resume(struct tuner *t, const struct q_problem *p, struct found *f);
 /* out may be NULL. */
 void tune_note_won(struct tuner *t, const struct record *record, const struct record *base, const struct outcome *out);
+/* What the gate answered and said, and which winners it took away. */
+void tune_note_gate(struct tuner *t, int rc, const char *summary);
 /* rc: how the tune ended. Fills o->left. */
 void tune_close_journal(struct tuner *t, int rc);
 

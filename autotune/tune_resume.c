@@ -106,6 +106,23 @@ void tune_note_won(struct tuner *t, const struct record *record, const struct re
     free(w);
 }
 
+/* What the gate took away is not tried again: it does harm where no check of it alone sees it. */
+static void note_blamed(struct tuner *t, const struct found *f)
+{
+    struct journal_candidate c = { .params = f->blamed, .object = f->blamed_object };
+    char generator[65];
+    struct store_key k;
+    if (!f->blamed_object[0] || target_key(t->o->t, t->o->g, &f->problem, generator, &k, NULL)) return;
+    c.key = &k;
+    journal_bad(t->journal, &c, "wrong", "the gate found it to blame for a set that failed");
+}
+
+void tune_note_gate(struct tuner *t, int rc, const char *summary)
+{
+    for (int i = 0; i < t->found.n; i++) note_blamed(t, &t->found.f[i]);
+    if (!rc || rc == Q_EINTERNAL) journal_gate(t->journal, !rc, summary);
+}
+
 /* Problems that have no record: those that were not reached, and those whose records were not written. */
 void tune_close_journal(struct tuner *t, int rc)
 {

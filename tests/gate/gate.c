@@ -5,8 +5,10 @@
  * of each step against the golden ones. (3) prompt and answer fed whole: logits of every position against the reference path
  * (--numerics reference) run beside it: largest difference, KL(reference || this), the reference's margin. Drift shows in (2) and
  * (3) before it flips a word in (1). Ends with the ten worst positions and their text. Exit 0 only if everything is within bounds.
+ * The measures and the margin are those of the tuner's gate (autotune/gate_score.h), which has texts instead of goldens.
  */
 #include "goldens.h"
+#include "autotune/gate_score.h"
 #include "runtime/cli.h"
 #include "runtime/model.h"
 #include <math.h>
@@ -127,25 +129,15 @@ static int run_greedy(struct gate *g, int chat, struct q_seq *s, struct q_err *e
 
 /* ---- one text, all positions, both paths ---------------------------------------------------------------------------------- */
 
-static double logsumexp(const float *x, int n)
-{
-    double max = -INFINITY, sum = 0;
-    for (int i = 0; i < n; i++) max = fmax(max, x[i]);
-    for (int i = 0; i < n; i++) sum += exp(x[i] - max);
-    return max + log(sum);
-}
-
 static struct place compare(const struct gate *g, const float *ref, const float *got)
 {
-    struct place p = {0};
-    double zr = logsumexp(ref, g->vocab), zg = logsumexp(got, g->vocab), first = -INFINITY, second = -INFINITY;
+    struct place p = {.kld = gate_divergence(ref, got, g->vocab), .diff = gate_drift(ref, got, g->vocab)};
+    float first = -INFINITY, second = -INFINITY;
     for (int i = 0; i < g->vocab; i++) {
-        p.kld += exp(ref[i] - zr) * ((ref[i] - zr) - (got[i] - zg));
-        p.diff = fmax(p.diff, fabs((double)ref[i] - got[i]));
         if (ref[i] > first) second = first, first = ref[i];
         else if (ref[i] > second) second = ref[i];
     }
-    p.margin = first - second;
+    p.margin = (double)first - second;
     return p;
 }
 
@@ -289,7 +281,7 @@ static void print_summary(struct gate *g)
 
 int main(int argc, char **argv)
 {
-    struct gate g = {.margin = 0.5, .kld_bound = 2e-5};
+    struct gate g = {.margin = GATE_MARGIN, .kld_bound = 2e-5};
     struct q_err e = {0};
     cli_start(&g.cli, "gate");
     if (parse_args(&g, argc, argv)) return 2;

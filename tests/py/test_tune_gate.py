@@ -105,11 +105,14 @@ def test_the_spoiled_op_is_named_and_not_written(home, harm, says):
     done = tune(home, harm)
     assert done.returncode == 0, done.stderr
     blamed = [line for line in done.stderr.splitlines() if "is to blame" in line]
-    assert len(blamed) == 1 and says in blamed[0] and blamed[0].endswith("gdn_step is to blame and keeps its default params"), done.stderr
+    assert len(blamed) == 1 and says in blamed[0] and re.search(r": gdn_step \S+ with vecs=\d+ is to blame and keeps its default params$", blamed[0]), done.stderr
     assert re.search(r"^gate passed: \d+ positions, ", done.stdout, re.M)
     assert list(tuned(home)) == ["conv_silu"]
     record = json.loads(tuned(home)["conv_silu"])
     assert record["params"] != record["baseline"]["params"]
+    events = [json.loads(line) for path in (home / ".local/state/quarry/journal").rglob("*.jsonl") for line in path.read_text().splitlines()]
+    assert [(e["op"], e["kind"]) for e in events if e["ev"] == "bad"] == [("gdn_step", "wrong")]
+    assert [e["passed"] for e in events if e["ev"] == "gate"] == [True]
 
 
 def gate_child_of(pid):
