@@ -207,7 +207,8 @@ static void tell_culprit(const struct gate *g, const struct verdict *v, const st
     char what[sizeof v->why + 32], params[200], name[300];
     progress_difference(params, sizeof params, f->record.params, f->base.params);
     if (v->failed) snprintf(what, sizeof what, "the set fails: %s", v->why);
-    else snprintf(what, sizeof what, "mean KLD %.3g (default params %.3g), %d first choices differ beyond a margin of %.1f", v->s.kld, base->kld, v->s.exceptions, GATE_MARGIN);
+    else snprintf(what, sizeof what, "mean KLD %.3g (default params %.3g), %d first choices differ beyond a margin of %.1f", v->s.kld, base->kld,
+                  v->s.exceptions, GATE_MARGIN);
     progress_name(name, sizeof name, &f->problem);
     progress_line(g->o->progress, "gate: %s: %s with %s is to blame and keeps its default params", what, name, params);
     if (!v->failed) gate_tell(g, &v->s);
@@ -222,7 +223,8 @@ static int judge_default(struct gate *g, struct score *base, struct q_err *e)
     int rc = g->against_default ? Q_OK : score_set(g, "default params", &v, e);
     if (rc) return rc;
     if (v.failed) return q_fail(e, Q_EINTERNAL, "gate: even the set of default params fails: %s; nothing is written", v.why);
-    if (!(v.s.kld < 1)) return q_fail(e, Q_EINTERNAL, "gate: even default params are %.3g (mean KLD) away from the reference; nothing is written", v.s.kld);
+    if (!(v.s.kld < 1))
+        return q_fail(e, Q_EINTERNAL, "gate: even default params are %.3g (mean KLD) away from the reference; nothing is written", v.s.kld);
     *base = v.s;
     g->ask.silence_s = fmax(LEAST_S, 8 * g->ask.slowest);
     return Q_OK;

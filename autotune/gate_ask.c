@@ -97,7 +97,8 @@ static int what_happened(const struct talk *t, enum heard h, int status, struct 
     if (h == LATE) return q_fail(e, Q_EINTERNAL, "hang: nothing came for %.1f s after %s", t->text[0] ? t->a->silence_s : t->a->load_s, where);
     if (h == NOISE) return q_fail(e, Q_EINTERNAL, "%d bytes without an end of line after %s", LINE - 1, where);
     if (status > 128 && is_from_outside(status - 128))
-        return q_fail(e, Q_EIO, "gate: its process was ended by signal %d (%s) after %s; nothing is written", status - 128, strsignal(status - 128), where);
+        return q_fail(e, Q_EIO, "gate: its process was ended by signal %d (%s) after %s; nothing is written", status - 128,
+                      strsignal(status - 128), where);
     if (status > 128) return q_fail(e, Q_EINTERNAL, "crash: signal %d (%s) after %s", status - 128, strsignal(status - 128), where);
     return q_fail(e, Q_EINTERNAL, "end with status %d after %s", status, where);
 }

@@ -60,18 +60,20 @@ static void diary(FILE *f, int n)
 {
     fputs("<|im_start|>user\n다음 일기를 읽고 물음에 답하세요.\n\n", f);
     for (int i = 0; i < n; i++)
-        fprintf(f, "%d월 %d일, %s. %s %s 오늘까지 모은 조개껍데기는 %d개다.\n\n", 3 + i / 28, 1 + i % 28, weathers[i * 2 % COUNT(weathers)], mornings[i * 3 % COUNT(mornings)],
-                evenings[i * 4 % COUNT(evenings)], 12 + 3 * i);
+        fprintf(f, "%d월 %d일, %s. %s %s 오늘까지 모은 조개껍데기는 %d개다.\n\n", 3 + i / 28, 1 + i % 28, weathers[i * 2 % COUNT(weathers)],
+                mornings[i * 3 % COUNT(mornings)], evenings[i * 4 % COUNT(evenings)], 12 + 3 * i);
     fprintf(f, "%d월 %d일의 날씨는 어땠고, 그날까지 모은 조개껍데기는 몇 개입니까?" ANSWER, 3 + n / 3 / 28, 1 + n / 3 % 28);
 }
 
 /* --- notes in English, Japanese, Chinese and code ------------------------------------------------------------------------- */
 
 static const char *const notes[] = {
-    "Station %d reported a leaking valve in the cooling loop. The night shift closed it, wrote the reading down and asked for a spare part. Ticket %d.\n\n",
+    "Station %d reported a leaking valve in the cooling loop. The night shift closed it, wrote the reading down and asked for a spare "
+    "part. Ticket %d.\n\n",
     "第%d観測所では、昨夜の風で屋根の一部がはがれた。応急の修理は済んだが、来月までに板を替える必要がある。受付番号は%d。\n\n",
     "第%d号仓库昨天收到一批木箱，其中两只受潮，已经单独存放，等待检查。登记号码是%d。\n\n",
-    "```python\ndef check_%d(reading, limit=%d):\n    \"\"\"True while the reading stays below its limit; None is no reading.\"\"\"\n    return reading is not None and reading < limit\n```\n\n",
+    "```python\ndef check_%d(reading, limit=%d):\n    \"\"\"True while the reading stays below its limit; None is no reading.\"\"\"\n"
+    "    return reading is not None and reading < limit\n```\n\n",
     "{\"site\": %d, \"code\": %d, \"status\": \"ok\", \"tags\": [\"weekly\", \"pump\"], \"note\": null}\n\n",
     "The bridge at site %d was closed for two hours so that the old lamps could be replaced; the work order was %d, and nobody complained.\n\n",
     "現場%dの担当者によると、新しい発電機は静かで、燃料も少なくて済むという。整理番号は%d である。\n\n",

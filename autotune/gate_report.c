@@ -39,8 +39,9 @@ void gate_report_set(struct gate *g, const char *name, const struct verdict *v)
         return;
     }
     add_places(places, sizeof places, &v->s);
-    fprintf(g->report, "%s: %d positions, mean KLD %.3g over %d of them; by position %s; mean 1 - cosine %.3g; %d first choices differ, %d beyond a margin of %.1f\n", name,
-            v->s.rows, v->s.kld, v->s.kept, places, v->s.angle, v->s.differ, v->s.exceptions, GATE_MARGIN);
+    fprintf(g->report, "%s: %d positions, mean KLD %.3g over %d of them; by position %s; mean 1 - cosine %.3g; ", name, v->s.rows, v->s.kld,
+            v->s.kept, places, v->s.angle);
+    fprintf(g->report, "%d first choices differ, %d beyond a margin of %.1f\n", v->s.differ, v->s.exceptions, GATE_MARGIN);
     copy_lines(g->report, g->lines);
 }
 
@@ -50,7 +51,8 @@ void gate_tell(const struct gate *g, const struct score *s)
     add_places(places, sizeof places, s);
     progress_line(g->o->progress, "gate: by position in its text, %s", places);
     if (!s->differ) return;
-    progress_line(g->o->progress, "gate: %d of %d first choices differ%s", s->differ, s->rows, s->differ > SCORE_WORST ? ", those with the largest margins:" : ":");
+    progress_line(g->o->progress, "gate: %d of %d first choices differ%s", s->differ, s->rows,
+                  s->differ > SCORE_WORST ? ", those with the largest margins:" : ":");
     for (int i = 0; i < SCORE_WORST && s->worst[i][0]; i++) progress_line(g->o->progress, "gate:   %s", s->worst[i]);
 }
 

@@ -69,7 +69,8 @@ static void disagree(struct scorer *c, const struct trace_row *r, int got)
     char want_text[48], got_text[48], line[160];
     token_text(want_text, sizeof want_text, c->tok, r->first);
     token_text(got_text, sizeof got_text, c->tok, got);
-    snprintf(line, sizeof line, "%s position %d: %s instead of %s, margin %.3f", c->t->text[r->text].name, r->pos, got_text, want_text, (double)r->margin);
+    snprintf(line, sizeof line, "%s position %d: %s instead of %s, margin %.3f", c->t->text[r->text].name, r->pos, got_text, want_text,
+             (double)r->margin);
     c->s.differ++;
     c->s.exceptions += r->margin > GATE_MARGIN;
     if (c->report) fprintf(c->report, "  %s\n", line);
@@ -100,7 +101,8 @@ int score_row(struct scorer *c, int text, int pos, const float *got, struct q_er
     if (c->s.rows >= c->t->n_rows) return q_fail(e, Q_EINTERNAL, "gate: more rows than the reference has");
     const struct trace_row *r = &c->t->row[c->s.rows];
     const float *ref = gate_trace_logits(c->t, c->s.rows++);
-    if (r->text != text || r->pos != pos) return q_fail(e, Q_EINTERNAL, "gate: row of text %d at %d where the reference has text %d at %d", text, pos, r->text, r->pos);
+    if (r->text != text || r->pos != pos)
+        return q_fail(e, Q_EINTERNAL, "gate: row of text %d at %d where the reference has text %d at %d", text, pos, r->text, r->pos);
     int first = gate_largest(got, c->t->vocab);
     if (!isfinite(got[first])) c->s.kld = NAN;
     place_of(c, pos)->margin += r->margin;

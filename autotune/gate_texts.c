@@ -94,7 +94,10 @@ static int real_texts(struct trace *t, const struct tokenizer *tok, int answer, 
             continue;
         }
         /* Continuations that end one after another: the steps of eight rows become steps of seven, six ... */
-        for (int i = 0; i < unit.n && !rc; i++) rc = read_text(t, tok, &gate_corpus[next++], answer + (unit.n == GATE_BATCH ? i * answer / (2 * STAGGER) : 0), e);
+        for (int i = 0; i < unit.n && !rc; i++) {
+            int more = unit.n == GATE_BATCH ? i * answer / (2 * STAGGER) : 0;
+            rc = read_text(t, tok, &gate_corpus[next++], answer + more, e);
+        }
         t->unit[t->n_units++] = unit;
     }
     return rc;

@@ -26,7 +26,8 @@ struct gate_corpus {
 /* gate_corpus.c: in the order of the units. */
 extern const struct gate_corpus gate_corpus[];
 extern const int gate_corpus_n;
-/* gate_long.c: a long text of about n entries and the question at its end, owned by the caller; NULL when memory is short or no text has that name. */
+/* gate_long.c: a long text of about n entries and the question at its end, owned by the caller; NULL when memory is short or
+ * no text has that name. */
 char *gate_long(const char *name, int n);
 
 #endif

@@ -21,7 +21,8 @@ static int make(struct trace **t, const char *path, size_t bytes, struct q_err *
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0) return q_fail(e, Q_EIO, "%s: %s", path, strerror(errno));
     int bad = posix_fallocate(fd, 0, (off_t)bytes);
-    int rc = bad ? q_fail(e, Q_EIO, "%s: no room for the gate's %.1f MB: %s", path, (double)bytes * 1e-6, strerror(bad)) : map(t, fd, bytes, PROT_READ | PROT_WRITE, path, e);
+    int rc = bad ? q_fail(e, Q_EIO, "%s: no room for the gate's %.1f MB: %s", path, (double)bytes * 1e-6, strerror(bad))
+                 : map(t, fd, bytes, PROT_READ | PROT_WRITE, path, e);
     close(fd);
     return rc;
 }

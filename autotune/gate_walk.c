@@ -17,7 +17,8 @@ void walk_close(struct walk *w)
 
 static void add(struct walk *w, int text, int pos, struct q_seq *s, int wanted)
 {
-    w->rows[w->n] = (struct q_row){ .seq = s, .token = w->t->ids[w->t->text[text].at + pos], .pos = { -1, -1, -1 }, .parent = -1, .want = wanted ? Q_WANT_LOGITS : 0 };
+    int token = w->t->ids[w->t->text[text].at + pos];
+    w->rows[w->n] = (struct q_row){ .seq = s, .token = token, .pos = { -1, -1, -1 }, .parent = -1, .want = wanted ? Q_WANT_LOGITS : 0 };
     w->text[w->n] = text;
     w->pos[w->n++] = pos;
 }

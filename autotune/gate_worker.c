@@ -61,10 +61,11 @@ static void tell_alive(const struct job *j, int text, int pos)
 static int open_engine(struct job *j, int large, struct q_err *e)
 {
     int n_ctx = number_of(j, "n_ctx"), ctx = large ? GATE_LONG_CTX : GATE_CTX, numerics = q_numerics_parse(text_of(j, "numerics"));
-    struct q_engine_opts o = { .model = text_of(j, "model"), .preset = text_of(j, "preset"), .preset_type = text_of(j, "type"), .device = text_of(j, "device"),
-                               .threads = number_of(j, "threads"), .ctx = ctx < n_ctx ? ctx : n_ctx, .max_seqs = large ? 1 : GATE_BATCH, .max_rows = GATE_STEP,
-                               .max_out = GATE_OUT, .numerics = (enum q_numerics)numerics, .kv_k = text_of(j, "kv_k"), .kv_v = text_of(j, "kv_v"),
-                               .tunes = text_of(j, "tunes"), .program_dir = text_of(j, "program_dir") };
+    struct q_engine_opts o = { .model = text_of(j, "model"), .preset = text_of(j, "preset"), .preset_type = text_of(j, "type"),
+                               .device = text_of(j, "device"), .threads = number_of(j, "threads"), .numerics = (enum q_numerics)numerics,
+                               .ctx = ctx < n_ctx ? ctx : n_ctx, .max_seqs = large ? 1 : GATE_BATCH, .max_rows = GATE_STEP, .max_out = GATE_OUT,
+                               .kv_k = text_of(j, "kv_k"), .kv_v = text_of(j, "kv_v"), .tunes = text_of(j, "tunes"),
+                               .program_dir = text_of(j, "program_dir") };
     int rc = q_engine_open(&j->walk.en, &o, e);
     return rc ? rc : walk_open(&j->walk, o.max_seqs, e);
 }
@@ -222,7 +223,8 @@ static int score(struct job *j, cJSON *answer, struct q_err *e)
     j->walk.step = score_step;
     j->walk.row = take_row;
     rc = score_all(j, e);
-    if (!rc && j->scorer.s.rows != j->walk.t->n_rows) rc = q_fail(e, Q_EINTERNAL, "gate: %d rows where the reference has %d", j->scorer.s.rows, j->walk.t->n_rows);
+    if (!rc && j->scorer.s.rows != j->walk.t->n_rows)
+        rc = q_fail(e, Q_EINTERNAL, "gate: %d rows where the reference has %d", j->scorer.s.rows, j->walk.t->n_rows);
     score_finish(&j->scorer);
     add_score(answer, &j->scorer.s);
     if (j->scorer.report) fclose(j->scorer.report);

@@ -74,7 +74,8 @@ def default_set(tmp_path_factory):
         (home / name).write_text(text)
     (home / "cc").chmod(0o755)
     for numerics in ("pinned", "reference"):
-        subprocess.run(command(home, "--effort", "none", "--numerics", numerics), env=environment(home), check=True, stderr=subprocess.DEVNULL, timeout=300)
+        subprocess.run(command(home, "--effort", "none", "--numerics", numerics), env=environment(home), check=True,
+                       stderr=subprocess.DEVNULL, timeout=300)
     (home / "phase").write_text("tune")
     made = home / ".cache/quarry/defaults"
     for path in made.rglob("*.json"):
@@ -100,12 +101,14 @@ def tune(home, harm):
     return subprocess.run(command(home, "tune", "--effort", "quick"), env=environment(home), capture_output=True, text=True, timeout=300)
 
 
-@pytest.mark.parametrize("harm, says", [("return;", "mean KLD "), ("*(volatile int *)0 = 0;", "the set fails: crash: signal 11 ")], ids=["wrong", "crash"])
+@pytest.mark.parametrize("harm, says", [("return;", "mean KLD "), ("*(volatile int *)0 = 0;", "the set fails: crash: signal 11 ")],
+                         ids=["wrong", "crash"])
 def test_the_spoiled_op_is_named_and_not_written(home, harm, says):
     done = tune(home, harm)
     assert done.returncode == 0, done.stderr
     blamed = [line for line in done.stderr.splitlines() if "is to blame" in line]
-    assert len(blamed) == 1 and says in blamed[0] and re.search(r": gdn_step \S+ with vecs=\d+ is to blame and keeps its default params$", blamed[0]), done.stderr
+    assert len(blamed) == 1 and says in blamed[0], done.stderr
+    assert re.search(r": gdn_step \S+ with vecs=\d+ is to blame and keeps its default params$", blamed[0]), done.stderr
     assert re.search(r"^gate passed: \d+ positions, ", done.stdout, re.M)
     assert list(tuned(home)) == ["conv_silu"]
     record = json.loads(tuned(home)["conv_silu"])
@@ -129,7 +132,8 @@ def gate_child_of(pid):
 
 def test_a_killed_gate_is_one_line_and_nothing_is_written(home):
     (home / "harm").write_text(";")
-    process = subprocess.Popen(command(home, "tune", "--effort", "quick"), env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command(home, "tune", "--effort", "quick"), env=environment(home), stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120
     child = None
     while not child and process.poll() is None and time.monotonic() < deadline:
