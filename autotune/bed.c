@@ -20,6 +20,7 @@ int bed_open(struct bed *b, const char *where, struct q_err *e)
     if (!isdigit((unsigned char)*where)) {
         int rc = device_open(&b->card, where, 0, e);
         b->parts = rc ? 0 : b->card->parts;
+        if (!rc && b->card->address[0]) nvml_open(&b->nvml, NULL, b->card->address, NULL);
         return rc;
     }
     b->parts = threads < 1 ? 1 : threads;
@@ -29,6 +30,7 @@ int bed_open(struct bed *b, const char *where, struct q_err *e)
 
 void bed_close(struct bed *b)
 {
+    nvml_close(b->nvml);
     if (b->card) b->card->ops->close(b->card);
     if (b->team) team_close(b->team);
     free(b->span);

@@ -4,6 +4,7 @@
 #define Q_BED_H
 
 #include "runtime/device.h"
+#include "runtime/nvml.h"
 #include "trial.h"
 
 struct bed_span;
@@ -11,6 +12,7 @@ struct bed {
     struct q_team *team;       /* owned; NULL on a card */
     struct bed_span *span;     /* owned: [parts] */
     struct q_device *card;     /* owned; NULL on a CPU */
+    struct nvml *nvml;         /* owned; NULL where nothing is told of the card */
     int parts;                 /* most members of a kernel's team; a card's multiprocessors */
 };
 

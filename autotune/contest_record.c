@@ -50,6 +50,8 @@ void contest_record(struct record *r, const struct contest *t, int i)
     r->n_objects = 1;
     snprintf(r->effort, sizeof r->effort, "%s", t->env->effort->name);
     if (t->env->driver) snprintf(r->driver, sizeof r->driver, "%s", t->env->driver);
+    const struct record_clocks *clocks = t->env->m->clocks ? t->env->m->clocks(t->env->m->arg) : NULL;
+    if (clocks) r->clocks = *clocks;
     fill_times(r, t, &t->r[i]);
     snprintf(r->base_params, sizeof r->base_params, "%s", t->c[0].k.params);
     r->base_us = race_median(t->r[0].us[0], t->r[0].n[0]);

@@ -12,6 +12,7 @@
  *   bad      kind, why                                    never tried again: crash hang wrong unstable canary build died
  *   checked  hash                                         of its outputs
  *   time     size [rows,seqs,past], us [..]               samples
+ *   clocks   params, sm_mhz, mem_mhz, watts, celsius, slowed    the card's state behind a candidate's first samples
  *   won      record, base, duel {gain,band,accepted}, ties [params..]     the problem is finished
  *   gate     passed, summary
  *   close    left                                         problems without a record; 0: all that is here was recorded

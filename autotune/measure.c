@@ -25,6 +25,7 @@ struct measure {
     char *problem[MEASURE_SLOTS];   /* owned: the requests that a new child gets first, NULL for empty slots */
     double limit[MEASURE_SLOTS];    /* seconds that a check may take; 0: none of the slot was checked yet */
     char kind[12];                  /* of the last failure */
+    struct record_clocks clocks;    /* at the last samples */
 };
 
 static double now(void)
@@ -253,6 +254,17 @@ static int check(void *arg, int slot, const struct measure_kernel *k, char hash[
     return rc;
 }
 
+static void take_clocks(struct record_clocks *c, const cJSON *o)
+{
+    const char *slowed = cJSON_GetStringValue(cJSON_GetObjectItem(o, "slowed"));
+    if (!cJSON_IsObject(o)) return;
+    c->sm_mhz = (int)cJSON_GetNumberValue(cJSON_GetObjectItem(o, "sm_mhz"));
+    c->mem_mhz = (int)cJSON_GetNumberValue(cJSON_GetObjectItem(o, "mem_mhz"));
+    c->watts = (int)cJSON_GetNumberValue(cJSON_GetObjectItem(o, "watts"));
+    c->celsius = (int)cJSON_GetNumberValue(cJSON_GetObjectItem(o, "celsius"));
+    snprintf(c->slowed, sizeof c->slowed, "%s", slowed ? slowed : "");
+}
+
 static int time_candidate(void *arg, int slot, const struct measure_kernel *k, int size, int n, double *us, struct q_err *e)
 {
     cJSON *q = candidate("time", slot, k), *answer;
@@ -262,6 +274,7 @@ static int time_candidate(void *arg, int slot, const struct measure_kernel *k, i
     const cJSON *list = rc ? NULL : cJSON_GetObjectItem(answer, "us");
     if (!rc && cJSON_GetArraySize(list) != n) rc = q_fail(e, Q_EINTERNAL, "fewer samples than asked for");
     for (int i = 0; i < n && !rc; i++) us[i] = cJSON_GetNumberValue(cJSON_GetArrayItem(list, i));
+    take_clocks(&((struct measure *)arg)->clocks, cJSON_GetObjectItem(answer, "clocks"));
     cJSON_Delete(answer);
     return rc;
 }
@@ -306,4 +319,9 @@ void measure_close(struct measure *m)
 
 static const char *kind(void *arg) { return ((struct measure *)arg)->kind; }
 
-struct measurer measure_table(struct measure *m) { return (struct measurer){ m, set_problem, settle, check, time_candidate, drop, kind }; }
+static const struct record_clocks *clocks(void *arg) { return &((struct measure *)arg)->clocks; }
+
+struct measurer measure_table(struct measure *m)
+{
+    return (struct measurer){ m, set_problem, settle, check, time_candidate, drop, kind, clocks };
+}

@@ -10,6 +10,7 @@
 
 #include "runtime/err.h"
 #include "runtime/launch.h"
+#include "runtime/record.h"
 
 enum { MEASURE_SIZES = 4, MEASURE_SLOTS = 8 };
 
@@ -51,6 +52,8 @@ struct measurer {
     int (*drop)(void *arg, int slot, int all, struct q_err *e);
     /* What the last Q_EINTERNAL of check or time was, in the journal's words, or "killed": by nobody of ours. NULL: not told. */
     const char *(*kind)(void *arg);
+    /* The card's state at the last samples, which were taken anew where heat or a brake slowed them. NULL: not told. */
+    const struct record_clocks *(*clocks)(void *arg);
 };
 
 struct measure;

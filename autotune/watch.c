@@ -1,4 +1,5 @@
 #include "watch.h"
+#include <cjson/cJSON.h>
 #include <string.h>
 
 static const char *kind_of(const struct watch *w) { return w->inner.kind ? w->inner.kind(w->inner.arg) : "wrong"; }
@@ -37,6 +38,20 @@ static int check(void *arg, int slot, const struct measure_kernel *k, char hash[
     return rc ? q_fail(e, rc, "%s", why.text) : Q_OK;
 }
 
+static void tell_clocks(struct watch *w, const struct watched *who)
+{
+    const struct record_clocks *c = w->inner.clocks ? w->inner.clocks(w->inner.arg) : NULL;
+    if (!c || !(c->sm_mhz || c->mem_mhz || c->watts || c->celsius)) return;
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "params", who->c.params);
+    cJSON_AddNumberToObject(o, "sm_mhz", c->sm_mhz);
+    cJSON_AddNumberToObject(o, "mem_mhz", c->mem_mhz);
+    cJSON_AddNumberToObject(o, "watts", c->watts);
+    cJSON_AddNumberToObject(o, "celsius", c->celsius);
+    cJSON_AddStringToObject(o, "slowed", c->slowed);
+    journal_note(w->journal, "clocks", who->c.key, o);
+}
+
 /* At a size where it has not run yet a kernel is as good as new. */
 static int time_first(struct watch *w, int slot, const struct measure_kernel *k, int size, int n, double *us, struct q_err *e)
 {
@@ -45,6 +60,7 @@ static int time_first(struct watch *w, int slot, const struct measure_kernel *k,
     int rc = w->inner.time(w->inner.arg, slot, k, size, n, us, e);
     if (was_killed(w, rc)) rc = w->inner.time(w->inner.arg, slot, k, size, n, us, e);
     if (!rc) journal_time(w->journal, &k->who->c, (const int[]){ z->rows, z->seqs, z->past }, us, n);
+    if (!rc) tell_clocks(w, k->who);
     k->who->timed |= 1u << size;
     return rc;
 }
@@ -71,4 +87,10 @@ static int drop(void *arg, int slot, int all, struct q_err *e)
 
 static const char *kind(void *arg) { return kind_of(arg); }
 
-struct measurer watch_table(struct watch *w) { return (struct measurer){ w, problem, ready, check, time_kernel, drop, kind }; }
+static const struct record_clocks *clocks(void *arg)
+{
+    const struct watch *w = arg;
+    return w->inner.clocks ? w->inner.clocks(w->inner.arg) : NULL;
+}
+
+struct measurer watch_table(struct watch *w) { return (struct measurer){ w, problem, ready, check, time_kernel, drop, kind, clocks }; }

@@ -2,7 +2,7 @@
  *
  *   {"do":"problem","slot":S,"ref":R,"shape":T,"check":[[rows,seqs,past],[..]],"time":[[..],..],"cold":BYTES}  -> {"ok":true}
  *   {"do":"check","slot":S,KERNEL,"numerics":CLASS}                    -> {"ok":true,"hash":"16 hex"}
- *   {"do":"time","slot":S,KERNEL,"size":I,"n":N}                       -> {"ok":true,"us":[..]}
+ *   {"do":"time","slot":S,KERNEL,"size":I,"n":N}                       -> {"ok":true,"us":[..],"clocks":{..}}
  *   {"do":"drop","slot":S,"all":false}                                 -> {"ok":true}
  *   KERNEL: "object":PATH,"kernel":NAME,"launch":[numbers of each phase]
  * A failure is {"ok":false,"why":"one line"}, of a candidate with its "kind" (journal.h); with "gone":true the card is lost to this process,
@@ -199,9 +199,35 @@ static int do_check(struct worker *w, struct problem *p, const cJSON *q, cJSON *
 
 /* --- time -------------------------------------------------------------------------------------------------------------- */
 
+/* us[from] to us[n - 1]. */
+static int take_samples(struct worker *w, struct bed_ring *r, const struct q_kernel *k, int calls, int from, int n, double *us, struct q_err *e)
+{
+    int rc = Q_OK;
+    for (int i = from; i < n && !rc; i++) rc = bed_time(&w->bed, r, k, calls, &us[i], &w->fault, e);
+    return rc;
+}
+
+/* What the driver tells right behind the samples. Non-zero: heat or a brake slowed them, and another look is worth its time. */
+static int note_clocks(const struct worker *w, cJSON *answer)
+{
+    struct nvml_state s;
+    char slowed[40];
+    if (!w->bed.nvml) return 0;
+    nvml_read(w->bed.nvml, &s);
+    nvml_words(&s, slowed, sizeof slowed);
+    cJSON_DeleteItemFromObject(answer, "clocks");
+    cJSON *o = cJSON_AddObjectToObject(answer, "clocks");
+    cJSON_AddNumberToObject(o, "sm_mhz", s.sm_mhz);
+    cJSON_AddNumberToObject(o, "mem_mhz", s.mem_mhz);
+    cJSON_AddNumberToObject(o, "watts", s.watts);
+    cJSON_AddNumberToObject(o, "celsius", s.celsius);
+    cJSON_AddStringToObject(o, "slowed", slowed);
+    return nvml_is_slowed(&s);
+}
+
 static int do_time(struct worker *w, struct problem *p, const cJSON *q, cJSON *answer, struct q_err *e)
 {
-    double size = cJSON_GetNumberValue(cJSON_GetObjectItem(q, "size")), n = cJSON_GetNumberValue(cJSON_GetObjectItem(q, "n")), once, one;
+    double size = cJSON_GetNumberValue(cJSON_GetObjectItem(q, "size")), n = cJSON_GetNumberValue(cJSON_GetObjectItem(q, "n")), once;
     const struct q_kernel *k;
     int rc = load(w, q, &k, e);
     if (!rc && !(size >= 0 && size < p->n_rings && n >= 1 && n <= MOST_SAMPLES)) rc = q_fail(e, Q_EINTERNAL, "no such size or number of samples");
@@ -211,12 +237,14 @@ static int do_time(struct worker *w, struct problem *p, const cJSON *q, cJSON *a
     if (!rc && once < SAMPLE_US) rc = bed_time(&w->bed, r, k, 1, &once, &w->fault, e);
     double fit = SAMPLE_US / (once > 0.01 ? once : 0.01);
     int calls = fit < 1 ? 1 : fit > MOST_CALLS ? MOST_CALLS : (int)fit;
-    cJSON *us = cJSON_AddArrayToObject(answer, "us");
-    for (int i = 0; i < (int)n && !rc; i++) {
-        if (i || once < LONG_US) rc = bed_time(&w->bed, r, k, calls, &one, &w->fault, e);
-        else one = once;
-        if (!rc) cJSON_AddItemToArray(us, cJSON_CreateNumber(one));
+    double us[MOST_SAMPLES];
+    us[0] = once;
+    if (!rc) rc = take_samples(w, r, k, calls, once < LONG_US ? 0 : 1, (int)n, us, e);
+    if (!rc && note_clocks(w, answer)) {
+        rc = take_samples(w, r, k, calls, 0, (int)n, us, e);
+        if (!rc) note_clocks(w, answer);
     }
+    if (!rc) cJSON_AddItemToObject(answer, "us", cJSON_CreateDoubleArray(us, (int)n));
     return rc;
 }
 

@@ -63,6 +63,7 @@ struct q_device {
     char about[128];           /* for people: "NVIDIA H200 (sm_90), driver 580.159, CUDA 13.0" */
     int host_memory;           /* 1: device memory is host memory, weights may be used where the file is mapped */
     int parts;                 /* most members a kernel's team has; on a GPU its multiprocessors */
+    char address[32];          /* of a card, on the PCI bus: "0000:01:00.0"; "" where it is not known */
     int cuda;                  /* version of CUDA that the card's driver speaks, 13000; 0: no such card */
     int careful;               /* 1: a card's launches are waited for one by one, so that a fault names its kernel (--debug=launch) */
 };

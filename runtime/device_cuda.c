@@ -156,6 +156,7 @@ int device_cuda_open_with(struct q_device **out, int index, const char *library,
         cuda_device_close(&c->device);
         return rc;
     }
+    if (c->api.cuDeviceGetPCIBusId(c->device.address, sizeof c->device.address, c->number)) c->device.address[0] = 0;
     c->device.parts = c->device.card.sms;
     c->device.cuda = c->api.version;
     c->pdl = c->device.card.cc >= FIRST_WITH_PDL && c->api.cuLaunchKernelEx;

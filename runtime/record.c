@@ -191,6 +191,15 @@ static void take_times(const cJSON *list, struct record *r)
     }
 }
 
+static void take_clocks(const cJSON *o, struct record_clocks *c)
+{
+    c->sm_mhz = (int)fmin(number(o, "sm_mhz"), 1 << 20);
+    c->mem_mhz = (int)fmin(number(o, "mem_mhz"), 1 << 20);
+    c->watts = (int)fmin(number(o, "watts"), 1 << 20);
+    c->celsius = (int)fmin(number(o, "celsius"), 1 << 20);
+    word(o, "slowed", c->slowed, sizeof c->slowed);
+}
+
 static void take_evidence(const cJSON *o, struct record *r)
 {
     const cJSON *cost = cJSON_GetObjectItemCaseSensitive(o, "cost"), *base = cJSON_GetObjectItemCaseSensitive(o, "baseline");
@@ -204,6 +213,7 @@ static void take_evidence(const cJSON *o, struct record *r)
     word(base, "params", r->base_params, sizeof r->base_params);
     r->base_us = number(base, "us");
     r->gain = number(o, "gain");
+    take_clocks(cJSON_GetObjectItemCaseSensitive(o, "clocks"), &r->clocks);
     word(roof, "bound", r->bound, sizeof r->bound);
     r->roof_pct = number(roof, "pct");
     word(ceiling, "path", r->ceiling, sizeof r->ceiling);
@@ -338,6 +348,18 @@ static void add_ceiling(cJSON *o, const struct record *r)
     cJSON_AddNumberToObject(ceiling, "read", round(r->read_rate));
 }
 
+static void add_clocks(cJSON *o, const struct record *r)
+{
+    const struct record_clocks *c = &r->clocks;
+    if (!r->effort[0] || !(c->sm_mhz || c->mem_mhz || c->watts || c->celsius)) return;
+    cJSON *clocks = cJSON_AddObjectToObject(o, "clocks");
+    cJSON_AddNumberToObject(clocks, "celsius", c->celsius);
+    cJSON_AddNumberToObject(clocks, "mem_mhz", c->mem_mhz);
+    cJSON_AddStringToObject(clocks, "slowed", c->slowed);
+    cJSON_AddNumberToObject(clocks, "sm_mhz", c->sm_mhz);
+    cJSON_AddNumberToObject(clocks, "watts", c->watts);
+}
+
 /* Keys in ascending order: the same record is the same bytes. */
 static cJSON *record_json(const struct record *r)
 {
@@ -345,6 +367,7 @@ static cJSON *record_json(const struct record *r)
     add_baseline(o, r);
     cJSON_AddStringToObject(o, "card", r->card);
     add_ceiling(o, r);
+    add_clocks(o, r);
     add_cost(o, &r->cost);
     cJSON_AddNumberToObject(o, "ctx", r->ctx);
     if (r->effort[0] && r->driver[0]) cJSON_AddStringToObject(o, "driver", r->driver);

@@ -36,6 +36,12 @@ struct record_cost {
     int known;
 };
 
+/* A card's state while a winner was timed; 0 and "" where the driver does not tell. */
+struct record_clocks {
+    int sm_mhz, mem_mhz, watts, celsius;
+    char slowed[40];       /* by what: "power,heat" */
+};
+
 enum { RECORD_TIMES = 4 };
 
 struct record {
@@ -69,6 +75,7 @@ struct record {
     char bound[8];                       /* that roof: "bytes" or "ops" */
     char ceiling[12];                    /* what its instruction path is judged by on its card: "dp4a"; "": not measured */
     char driver[32];                     /* it was measured under, "" on a CPU or where it is not known */
+    struct record_clocks clocks;         /* at its last samples */
     double path_rate, read_rate;         /* that ceiling, operations a second, and the card's read bandwidth, bytes a second */
 };
 

@@ -128,3 +128,32 @@ def test_ptx_for_a_newer_card(tmp_path):
 def test_card_and_device_are_not_both_named(tmp_path):
     done = tune(tmp_path, "--effort", "none", "-m", str(TINY), "--card", "cuda:sm_75", "--device", "cpu")
     assert done.returncode == 2 and "--device" in done.stderr and "(`quarry tune --help` lists the options)" in done.stderr
+
+
+def measure_on_fake_card(tmp_path, nvml):
+    """The measuring child over a driver whose kernels do nothing: its answer to one request for five samples."""
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LD_LIBRARY_PATH": str(BUILD / "tests/fake_cuda/now"), "FAKE_NVML": nvml}
+    module = tmp_path / "kernel.cubin"
+    module.write_text("FAKE\nkernel threads=128\n")
+    shape = "kv_heads=2,head_dim=32,fk=f16,fv=f16"
+    requests = [
+        {"do": "problem", "slot": 0, "ref": "kv_append", "shape": shape, "check": [[3, 1, 0], [1, 1, 0]], "time": [[4, 1, 0]], "cold": 0},
+        {"do": "time", "slot": 0, "object": str(module), "kernel": "kernel", "launch": [128, 0] + [1, 0, 0, 0] * 3, "size": 0, "n": 5},
+    ]
+    done = subprocess.run([TUNE, "--measure", "cuda:0"], input="".join(json.dumps(r) + "\n" for r in requests), env=env, capture_output=True,
+                          text=True, timeout=60)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(answers) == 3 and all(a["ok"] for a in answers), done
+    assert len(answers[2]["us"]) == 5
+    return answers[2]
+
+
+def test_samples_tell_the_cards_clocks(tmp_path):
+    answer = measure_on_fake_card(tmp_path, "sm=1455,mem=877,mw=149600,heat=71,reasons=0x4")
+    assert answer["clocks"] == {"sm_mhz": 1455, "mem_mhz": 877, "watts": 150, "celsius": 71, "slowed": "power"}
+    assert "clocks" not in measure_on_fake_card(tmp_path, "broken")
+
+
+def test_samples_of_a_hot_card_are_taken_once_more(tmp_path):
+    assert measure_on_fake_card(tmp_path, "slowed-once,heat=99,reasons=0x20")["clocks"]["slowed"] == ""
+    assert measure_on_fake_card(tmp_path, "heat=99,reasons=0x20")["clocks"]["slowed"] == "heat"

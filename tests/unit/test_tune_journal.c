@@ -78,6 +78,7 @@ static struct journal_won *winner(const char *params)
     strcpy(r->origin, "tuned");
     strcpy(r->effort, "normal");
     strcpy(r->source, OTHER);
+    r->clocks = (struct record_clocks){ 1455, 877, 150, 71, "power,heat" };
     w->base = *r;
     w->gain = 0.25;
     w->band = 0.02;
@@ -126,6 +127,8 @@ static void test_an_unfinished_tune_is_found(void **state)
     assert_non_null(w);
     assert_string_equal(w->record.params, "tm=2,tn=4");
     assert_string_equal(w->base.params, "tm=2,tn=4");
+    assert_int_equal(w->record.clocks.sm_mhz + w->record.clocks.mem_mhz + w->record.clocks.watts + w->record.clocks.celsius, 1455 + 877 + 150 + 71);
+    assert_string_equal(w->record.clocks.slowed, "power,heat");
     assert_float_equal(w->gain, 0.25, 0);
     assert_true(w->accepted);
     assert_string_equal(book_bad(b, OTHER, 0), "hang: did not end within 20 s");
