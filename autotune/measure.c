@@ -127,23 +127,37 @@ static int died(struct measure *m, enum wait w, double deadline_s, struct q_err 
     return q_fail(e, Q_EINTERNAL, "ended the measuring child with status %d", status);
 }
 
-/* Waits for the problem that is in the making, if one is. A failure is that problem's. */
+/* The answer to a problem: made or not. */
+static enum wait hear_made(struct measure *m, int *made, struct q_err *e)
+{
+    enum wait w = read_line(m, now() + PROBLEM_S);
+    cJSON *answer = w == CAME ? cJSON_Parse(m->answer) : NULL;
+    const char *why = cJSON_GetStringValue(cJSON_GetObjectItem(answer, "why"));
+    *made = cJSON_IsTrue(cJSON_GetObjectItem(answer, "ok"));
+    if (!*made) q_fail(e, Q_EINTERNAL, "%s", why ? why : "the measuring child's answer is not understood");
+    cJSON_Delete(answer);
+    return w;
+}
+
+/* Waits for the problem that is in the making, if one is. A failure is that problem's; a child that somebody killed meanwhile is none. */
 static int settle(void *arg, struct q_err *e)
 {
     struct measure *m = arg;
-    int slot = m->making - 1;
+    int slot = m->making - 1, made, rc = Q_EINTERNAL;
     if (slot < 0) return Q_OK;
     m->making = 0;
-    enum wait w = read_line(m, now() + PROBLEM_S);
-    cJSON *answer = w == CAME ? cJSON_Parse(m->answer) : NULL;
-    int made = cJSON_IsTrue(cJSON_GetObjectItem(answer, "ok"));
-    const char *why = cJSON_GetStringValue(cJSON_GetObjectItem(answer, "why"));
-    int rc = made ? Q_OK : q_fail(e, Q_EINTERNAL, "%s", why ? why : "the measuring child's answer is not understood");
-    cJSON_Delete(answer);
+    enum wait w = hear_made(m, &made, e);
     if (made) return Q_OK;
-    cJSON_free(m->problem[slot]);
+    char *text = m->problem[slot];
     m->problem[slot] = NULL;
-    return w == CAME ? rc : died(m, w, PROBLEM_S, e);
+    if (w != CAME) rc = died(m, w, PROBLEM_S, e);
+    if (text && w == ENDED && rc == Q_EINTERNAL && !strcmp(m->kind, "killed") && !send_line(m, text)) {
+        w = hear_made(m, &made, e);
+        if (w != CAME) rc = died(m, w, PROBLEM_S, e);
+    }
+    if (made) return m->problem[slot] = text, Q_OK;
+    cJSON_free(text);
+    return rc;
 }
 
 /* Sends a request; *answer is the caller's to delete, NULL on failure. */
@@ -207,7 +221,10 @@ static int set_problem(void *arg, int slot, const struct measure_problem *p, str
     m->problem[slot] = NULL;
     m->limit[slot] = 0;
     int rc = m->running ? Q_OK : restart(m, e);
-    if (!rc && send_line(m, text)) rc = died(m, ENDED, PROBLEM_S, e);
+    if (!rc && send_line(m, text)) {
+        rc = died(m, ENDED, PROBLEM_S, e);       /* while it had nothing to do */
+        if (rc == Q_EINTERNAL && !send_line(m, text)) rc = Q_OK;
+    }
     if (rc) cJSON_free(text);
     else m->problem[slot] = text;
     m->making = rc ? 0 : slot + 1;

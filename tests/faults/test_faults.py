@@ -106,6 +106,38 @@ def test_handful_of_all_kinds_at_once(tmp_path):
     assert "nothing to do" in rig.finish().stdout and time.monotonic() - begin < 5
 
 
+def measuring_child(parent):
+    for p in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if b"--measure" in (p / "cmdline").read_bytes() and f"\nPPid:\t{parent}\n" in (p / "status").read_text():
+                return int(p.name)
+        except OSError:
+            pass
+    return None
+
+
+def test_handful_of_killed_children_blame_nobody(tmp_path):
+    """The measuring child is killed by somebody else, a system short of memory say."""
+    rig = Rig(tmp_path, {})
+    process = rig.start()
+    kills = 0
+    while kills < 3 and process.poll() is None:
+        child = measuring_child(process.pid)
+        if child:
+            time.sleep(random.uniform(0, 1.5))
+            try:
+                os.kill(child, signal.SIGKILL)
+                kills += 1
+            except ProcessLookupError:
+                pass
+            time.sleep(2)
+        time.sleep(0.02)
+    out, _ = process.communicate(timeout=200)
+    assert process.returncode == 0, out
+    assert kills and not rig.bad()
+    check(rig, False)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_kinds_one_by_one_and_fifty_kills(tmp_path, kind):
     rig = Rig(tmp_path, {v: kind for v in random.sample(VICTIMS, 2)})
