@@ -11,7 +11,7 @@
 #define ANSWER 128            /* tokens of a continuation */
 #define LOAD_S 600.0          /* a child may take to open its model */
 #define PATIENT_S 120.0       /* silence between steps, until it is known how long a step takes here */
-#define LEAST_S 5.0           /* silence that no set is failed for */
+#define LEAST_S 20.0          /* silence that no set is failed for: a machine may be busy with other things */
 #define DEFAULT_BOUND 1e-2    /* mean KLD from the default params' set: what int8 activations cost; other reduction trees cost a part of that */
 
 /* For the reference; sets read the same texts in about half the time, and there are at least two. */
