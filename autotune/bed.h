@@ -48,7 +48,7 @@ int bed_truth_make(struct bed *b, struct bed_truth *t, const struct op_ref *ref,
 void bed_truth_free(struct bed *b, struct bed_truth *t);
 /* Whether the truth is still what was computed. */
 int bed_truth_intact(const struct bed_truth *t);
-/* As trial_truth_check. *fault: set when the card refused or broke: whatever runs there next cannot be believed. */
+/* As trial_truth_check; numerics NULL: as ref_case_compare. *fault: set when the card refused or broke: whatever runs there next cannot be believed. */
 int bed_truth_check(struct bed *b, struct bed_truth *t, const struct q_kernel *k, const char *numerics, unsigned long long *hash, int *fault, struct q_err *e);
 
 /* Cases of one size that calls walk in turn, so that weights are cold as in a model: of a CPU with contents of their own, on a card copies. */

@@ -27,7 +27,7 @@ void ref_buf_half(struct ref_case *c, const void *data, double most);
 struct ref_case *ref_case_open(void);
 void ref_case_close(struct ref_case *c);
 /* Canaries intact, inputs as in `want`, outputs within their tolerance of `want` for that numerics class (struct gen_kernel). The line names
- * buffer, index and both values. */
+ * buffer, index and both values. numerics NULL: values are not compared (a repeat, which ref_case_hash judges faster). */
 int ref_case_compare(const struct ref_case *want, const struct ref_case *got, const char *numerics, struct q_err *e);
 /* A case as it is now: its own buffers, but for REF_BYTES and REF_POINTERS inputs (weights, tables), which it shares with `c` and must not outlive. */
 struct ref_case *ref_case_copy(const struct ref_case *c);

@@ -179,18 +179,38 @@ int ref_case_compare(const struct ref_case *want, const struct ref_case *got, co
         if (!canaries_intact(g)) return q_fail(e, Q_EINTERNAL, "%s: written outside of its %zu bytes", g->name, g->bytes);
         if (is_input(w) && memcmp(w->data, g->data, w->bytes)) return q_fail(e, Q_EINTERNAL, "%s: an input was written", w->name);
         if (is_output(w) && w->bytes != g->bytes) return q_fail(e, Q_EINTERNAL, "%s: cases of different sizes", w->name);
-        int rc = is_output(w) ? compare_values(w, g, numerics, e) : Q_OK;
+        int rc = numerics && is_output(w) ? compare_values(w, g, numerics, e) : Q_OK;
         if (rc) return rc;
     }
     return Q_OK;
 }
 
-/* FNV-1a. */
+static unsigned long long mix(unsigned long long h, unsigned long long word)
+{
+    h = (h ^ word) * 0x9E3779B97F4A7C15ull;      /* odd: no two words of a step become one */
+    return h ^ h >> 29;
+}
+
+/* Four chains of words, since outputs of large shapes are hashed often and one chain waits for each product. */
+static unsigned long long hash_buffer(const struct buffer *b, unsigned long long h)
+{
+    unsigned long long lane[4] = { h, ~h, h ^ 1, ~h ^ 1 }, word[4] = { 0 };
+    size_t at = 0;
+    for (; at + sizeof word <= b->bytes; at += sizeof word) {
+        memcpy(word, b->data + at, sizeof word);
+        for (int i = 0; i < 4; i++) lane[i] = mix(lane[i], word[i]);
+    }
+    memset(word, 0, sizeof word);
+    memcpy(word, b->data + at, b->bytes - at);
+    for (int i = 0; i < 4; i++) h = mix(h, mix(lane[i], word[i]));
+    return mix(h, b->bytes);
+}
+
 unsigned long long ref_case_hash(const struct ref_case *c)
 {
     unsigned long long h = 0xCBF29CE484222325ull;
     for (int i = 0; i < c->n; i++)
-        for (size_t j = 0; is_output(&c->buf[i]) && j < c->buf[i].bytes; j++) h = (h ^ c->buf[i].data[j]) * 0x100000001B3ull;
+        if (is_output(&c->buf[i])) h = hash_buffer(&c->buf[i], h);
     return h;
 }
 
