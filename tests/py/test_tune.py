@@ -546,6 +546,31 @@ def test_list_tells_what_a_model_would_run_with(tuned):
     assert everything.stderr.splitlines()[-1] == f"{len(everything.stdout.splitlines())} records: {len(tuned_records(home))} tuned, {len(records(home))} default"
 
 
+def test_a_place_that_is_lost_before_the_end_loses_nothing(tuned, tmp_path):
+    """While the gate runs, the place of winners goes away, as on a disk that becomes read-only: one line; the next tune has what was measured."""
+    home, args = copy_of(tuned, tmp_path)
+    path, _ = record_of(home, "swiglu")
+    path.unlink()
+    place = home / ".local/share/quarry/tunes"
+    process = subprocess.Popen([TUNE, "tune", *args], env={"HOME": str(home), "PATH": os.environ["PATH"]}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if "gate: " in line:
+            place.rename(tmp_path / "away")
+            place.write_text("in the way")
+            break
+    rest = process.communicate(timeout=300)[1].splitlines()
+    assert process.returncode == 1, rest
+    assert str(place) in rest[-1] and "XDG_DATA_HOME" in rest[-1] and "swiglu n=768,out=q8: " in "".join(said)
+    place.unlink()
+    (tmp_path / "away").rename(place)
+    done = tune(home, "tune", *args)
+    assert done.returncode == 0 and "gate passed" in done.stdout, done.stderr
+    assert "1 problems were measured by a tune that did not end; 0 are left" in done.stderr and "] swiglu" not in done.stderr
+    assert path.exists() and set.union(*states(home, *args).values()) == {"recorded"}
+
+
 def test_a_changed_template_is_that_ops_affair_alone(tuned, tmp_path):
     home, args = copy_of(tuned, tmp_path)
     tree = tmp_path / "tree"
