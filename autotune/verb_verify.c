@@ -1,12 +1,14 @@
 /* quarry tune verify: is what was recorded still right on this machine, and still as fast? Every winner is generated and built again, held against
  * ref.c, and raced against the default params for a moment; a line an op. Nothing is recorded, but a winner that is wrong is taken out of use: its
- * record stays beside the others under a name that nothing reads, and the next tune measures its problem again. */
+ * record stays beside the others under a name that nothing reads, and the next tune measures its problem again. It waits for a tune of the card,
+ * and a tune for it: they would disturb each other's times. What crashes or hangs is in the journal for good. */
 #include "judge.h"
 #include "look.h"
 #include "progress.h"
 #include "rebuild.h"
 #include "tune.h"
 #include "verbs.h"
+#include "watch.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,8 @@ struct verifying {
     struct build_opts build;
     struct effort effort;
     struct contest_env env;
+    struct journal *journal;
+    struct watch watch;        /* around the measurer */
     struct measure *measure;
     struct measurer table;
     int can_build;
@@ -167,6 +171,19 @@ static int verify_all(struct verifying *w, struct q_err *e)
     return w->untested ? q_fail(e, Q_EINTERNAL, "%d winner%s could not be tested", w->untested, plural(w->untested)) : Q_OK;
 }
 
+/* Without a journal the winners are verified all the same. */
+static int open_journal(struct verifying *w, struct q_err *e)
+{
+    const struct journal_opts o = { .card = w->o->card.key, .signal_fd = w->build.signal_fd, .say = verb_say };
+    struct q_err why;
+    int waited;
+    if (!journal_open(&w->journal, &o, &waited, &why)) return Q_OK;
+    w->journal = NULL;
+    if (verb_interrupted(w->build.signal_fd)) return q_fail(e, Q_EIO, "%s", why.text);
+    verb_say(NULL, why.text);
+    return Q_OK;
+}
+
 static int open_measurer(struct verifying *w, struct q_err *e)
 {
     const struct options *o = w->o;
@@ -175,7 +192,8 @@ static int open_measurer(struct verifying *w, struct q_err *e)
     else snprintf(where, sizeof where, "%d", o->card.threads);
     int rc = self_path(program, e);
     if (!rc) rc = measure_open(&w->measure, program, where, w->build.signal_fd, e);
-    if (!rc) w->table = measure_table(w->measure);
+    w->watch = (struct watch){ .inner = rc ? w->table : measure_table(w->measure), .journal = w->journal };
+    w->table = watch_table(&w->watch);
     return rc;
 }
 
@@ -190,9 +208,10 @@ static int open_verifying(struct verifying *w, struct q_err *e)
     if (!rc) rc = look_has_op(&w->look, o->n_args ? o->args[0] : NULL, e);
     if (!rc) rc = store_can_write(w->s, e);
     if (!rc) rc = compiler_find(&w->compiler, &o->card, &o->given, e);
+    if (!rc) rc = open_journal(w, e);
     if (!rc) rc = open_measurer(w, e);
     w->env = (struct contest_env){ .t = &w->t, .g = w->g, .build = &w->build, .m = &w->table, .effort = &w->effort,
-                                   .cold_bytes = target_cold_bytes(&w->t), .can_build = &w->can_build };
+                                   .cold_bytes = target_cold_bytes(&w->t), .journal = w->journal, .can_build = &w->can_build };
     return rc;
 }
 
@@ -206,6 +225,7 @@ int verb_verify(const struct options *o, struct q_err *e)
     if (!rc) rc = verify_all(&w, e);
     int stopped = rc && w.build.signal_fd >= 0 && verb_interrupted(w.build.signal_fd);
     measure_close(w.measure);
+    journal_close(w.journal, 0);
     if (w.build.signal_fd >= 0) close(w.build.signal_fd);
     look_close(&w.look);
     target_close(&w.t);
