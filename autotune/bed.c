@@ -19,7 +19,7 @@ int bed_open(struct bed *b, const char *where, struct q_err *e)
     int threads = isdigit((unsigned char)*where) ? atoi(where) : 0;
     if (!isdigit((unsigned char)*where)) {
         int rc = device_open(&b->card, where, 0, e);
-        b->parts = rc ? 0 : b->card->parts;
+        b->parts = rc ? 0 : 1;
         if (!rc && b->card->address[0]) nvml_open(&b->nvml, NULL, b->card->address, NULL);
         return rc;
     }

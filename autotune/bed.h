@@ -13,7 +13,7 @@ struct bed {
     struct bed_span *span;     /* owned: [parts] */
     struct q_device *card;     /* owned; NULL on a CPU */
     struct nvml *nvml;         /* owned; NULL where nothing is told of the card */
-    int parts;                 /* most members of a kernel's team; a card's multiprocessors */
+    int parts;                 /* most members of a kernel's team, each with scratch of its own; 1 on a card, where scratch goes by rows */
 };
 
 /* where: a number of threads, or a card as device_open takes it ("cuda:0"). */
