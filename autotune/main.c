@@ -81,8 +81,10 @@ int main(int argc, char **argv)
     if (argc == 2 && !strcmp(argv[1], "--gate")) return gate_child();
     if (argc == 4 && !strcmp(argv[1], "--nvrtc-report")) return nvrtc_report(argv + 2);
     if (argc == 5 && !strcmp(argv[1], "--compile-ptx")) return compile_ptx(argv + 2);
+    verb_hold_signals(1);       /* options may ask a driver which card is here */
     if (options_read(&o, argc, argv, &e)) return e.code == Q_EINPUT ? wrong_usage(&e) : fail(&e);   /* a card that cannot be used is not wrong usage */
     if (o.done) return 0;
+    if (!(o.verb->needs & VERB_STOPS)) verb_hold_signals(0);
     find_places(&o.given.nvrtc);
     int r = o.verb->run(&o, &e);
     if (r == VERB_INTERRUPTED) return fail(&e), 130;

@@ -39,13 +39,25 @@ int verb_jobs(const struct options *o)
     return o->jobs ? o->jobs : n > 0 ? (int)n : 1;
 }
 
-int verb_catch_signals(void)
+static sigset_t interrupts(void)
 {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
+    return set;
+}
+
+void verb_hold_signals(int hold)
+{
+    sigset_t set = interrupts();
+    sigprocmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+}
+
+int verb_catch_signals(void)
+{
+    sigset_t set = interrupts();
     if (sigprocmask(SIG_BLOCK, &set, NULL)) return -1;
     signal(SIGPIPE, SIG_IGN);   /* whoever reads our lines may go away; the build goes on */
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

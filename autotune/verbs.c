@@ -3,14 +3,14 @@
 #include <string.h>
 
 static const struct verb verbs[] = {
-    { "tune", VERB_MODEL | VERB_CARD | VERB_MEASURES, 0, 0, "", verb_tune },
+    { "tune", VERB_MODEL | VERB_CARD | VERB_MEASURES | VERB_STOPS, 0, 0, "", verb_tune },
     { "plan", VERB_MODEL | VERB_CARD, 0, 1, "an op or nothing", verb_plan },
     { "explain", VERB_CARD | VERB_MODEL_TOO, 1, 2, "an OP and, if you like, a part of a shape", verb_explain },
-    { "verify", VERB_CARD | VERB_MODEL_TOO | VERB_HERE, 0, 1, "an op or nothing", verb_verify },
+    { "verify", VERB_CARD | VERB_MODEL_TOO | VERB_HERE | VERB_STOPS, 0, 1, "an op or nothing", verb_verify },
     { "list", VERB_CARD | VERB_MODEL_TOO, 0, 0, "", verb_list },
     { "export", VERB_CARD | VERB_OUTPUT, 0, 0, "", verb_export },
-    { "build", VERB_MODEL | VERB_CARD | VERB_OUTPUT, 0, 0, "", verb_build },
-    { "import", 0, 1, 1, "one FILE", verb_import },
+    { "build", VERB_MODEL | VERB_CARD | VERB_OUTPUT | VERB_STOPS, 0, 0, "", verb_build },
+    { "import", VERB_STOPS, 1, 1, "one FILE", verb_import },
     { "trust", VERB_KEYS, 0, 1, "one KEY or its file", verb_trust },
     { "contribute", VERB_CARD, 0, 0, "", verb_contribute },
     { "admit", 0, 1, 2, "a contribution's FILE, and the folder tuned/ that it goes to", verb_admit },

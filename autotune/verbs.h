@@ -20,6 +20,7 @@ enum verb_needs {
     VERB_MODEL_TOO = 16, /* one of -m and --preset may be there */
     VERB_HERE = 32,      /* the card is here: no --card */
     VERB_KEYS = 64,      /* takes --new FILE or --remove KEY instead of its words */
+    VERB_STOPS = 128,    /* puts away what it has begun when it is interrupted (verb_catch_signals) */
 };
 
 struct verb {
@@ -59,6 +60,9 @@ double verb_now(void);
 void verb_built(void *arg, int done, int n);
 /* -j, or one compiler a CPU. */
 int verb_jobs(const struct options *o);
+/* Blocks the signals of an interrupt, or lets them end the program as usual. To be held before a driver is asked: its threads inherit
+ * what is blocked then, and one that blocks nothing would take a signal that the others wait for. */
+void verb_hold_signals(int hold);
 /* From here on interrupts are something to poll, so that a build can put away what it has begun. Returns a descriptor that is readable
  * when the user wants to stop; the caller closes it. */
 int verb_catch_signals(void);

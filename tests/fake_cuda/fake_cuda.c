@@ -8,9 +8,11 @@
  * Every launch adds a line to the text of fake_cuda_log(). An event holds how many kernels have run; each takes 10 microseconds.
  * Built also as an old driver without the functions that cuda_api.h calls optional (FAKE_CUDA_470), and as one that lacks more. */
 #include "runtime/cuda_api.h"
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What is exported has the prototypes that the runtime calls it by. */
 #define DECLARE(presence, name, symbol, parameters) cu_result symbol parameters;
@@ -57,10 +59,14 @@ void fake_cuda_log_clear(void) { fake.log[0] = 0; }
 
 /* --- start and cards -------------------------------------------------------------------------------------------------- */
 
+static void *sleep_on(void *arg) { return pause(), arg; }
+
 cu_result cuInit(unsigned int flags)
 {
+    pthread_t thread;     /* a driver has threads of its own, which block the signals that were blocked now */
     const char *v = getenv("FAKE_CUDA"), *fault = v ? strstr(v, "fault=") : NULL;
     char *end;
+    if (!pthread_create(&thread, NULL, sleep_on, NULL)) pthread_detach(thread);
     memset(&fake, 0, sizeof fake);
     fake.cards = (int)word(v, "cards=", 1);
     fake.memory = (size_t)word(v, "memory=", 1024) << 20;

@@ -5,8 +5,10 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -128,6 +130,20 @@ def test_ptx_for_a_newer_card(tmp_path):
 def test_card_and_device_are_not_both_named(tmp_path):
     done = tune(tmp_path, "--effort", "none", "-m", str(TINY), "--card", "cuda:sm_75", "--device", "cpu")
     assert done.returncode == 2 and "--device" in done.stderr and "(`quarry tune --help` lists the options)" in done.stderr
+
+
+def test_an_interrupt_beside_the_drivers_threads(tmp_path):
+    """A real driver starts threads when it is asked which card is here; the signal must not end the program through one of them."""
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "VIRTUAL_ENV": sys.prefix, "LD_LIBRARY_PATH": str(BUILD / "tests/fake_cuda/now"), "FAKE_CUDA": "cc=75"}
+    process = subprocess.Popen([TUNE, "--effort", "none", "-m", str(TINY), "--device", "cuda:0"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    objects = tmp_path / ".cache/quarry/objects"
+    while process.poll() is None and not list(objects.glob("??/*.cubin")):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    if "no NVRTC compiles" in err:
+        pytest.skip(err.strip())
+    assert process.returncode == 130 and err.splitlines()[-1].startswith("quarry-tune: interrupted"), (process.returncode, err)
 
 
 def measure_on_fake_card(tmp_path, nvml):
