@@ -1,5 +1,6 @@
 /* Any bytes: refused with an error, or ids whose bytes are NFC of the text. Guarded text has the ids of plain text, and
  * a stream's chunks are whole characters that join to the same bytes. The first byte chooses the flags. */
+#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -43,13 +44,24 @@ static void add(struct tok_text *out, const void *s, size_t n)
     out->n += n;
 }
 
+/* utf8proc 2.8 takes U+11A7, which is one before the first trailing consonant, for none, and drops it behind a Hangul syllable. Nothing
+ * composes with what is before it, so texts are cut there. */
+static size_t to_11a7(const char *s, size_t n)
+{
+    const char *at = n > 1 ? memmem(s + 1, n - 1, "\xE1\x86\xA7", 3) : NULL;
+    return at ? (size_t)(at - s) : n;
+}
+
 static void add_nfc(struct tok_text *out, const char *s, size_t n)
 {
     utf8proc_uint8_t *form = NULL;
+    size_t whole = n;
+    n = to_11a7(s, n);
     utf8proc_ssize_t k = utf8proc_map((const utf8proc_uint8_t *)s, (utf8proc_ssize_t)n, &form, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
     must(k >= 0);
     add(out, form, (size_t)k);
     free(form);
+    if (n < whole) add_nfc(out, s + n, whole - n);
 }
 
 /* The bytes that the ids should have: NFC of each piece between the special tokens that are allowed. */

@@ -116,6 +116,18 @@ static void text_in_nfc_is_not_copied(void **state)
     assert_int_equal(n, strlen(text));
 }
 
+/* U+11A7 is no trailing consonant (Unicode 3.12: TBase + 0). utf8proc 2.8 takes it for one and loses it. */
+static void what_is_no_trailing_consonant_stays(void **state)
+{
+    const char *text = "\u1112\u1161\u11A7\u0301", *want = "\uD558\u11A7\u0301";
+    char *got;
+    size_t n;
+    assert_int_equal(uc_nfc(&map, text, strlen(text), &got, &n, NULL), 0);
+    assert_int_equal(n, strlen(want));
+    assert_memory_equal(got, want, n);
+    free(got);
+}
+
 /* Swapping neighbours until they are in order, as a library may, would need minutes here. */
 static void a_long_run_of_marks_is_sorted_in_linear_time(void **state)
 {
@@ -142,6 +154,7 @@ int main(void)
         cmocka_unit_test(invalid_utf8_is_found_at_its_offset),
         cmocka_unit_test(nfc_equals_the_library_on_whole_texts),
         cmocka_unit_test(text_in_nfc_is_not_copied),
+        cmocka_unit_test(what_is_no_trailing_consonant_stays),
         cmocka_unit_test(a_long_run_of_marks_is_sorted_in_linear_time),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
