@@ -138,5 +138,5 @@ int card_lines_write(struct card_lines *l, const char *path, struct q_err *e)
     if (f) card_lines_print(f, l);
     int rc = !f || fclose(f) ? q_fail(e, Q_EMEM, "no memory for %s", path) : file_write(path, text, n, e);
     free(text);
-    return rc;
+    return rc ? rc : file_let_read(path, e);
 }

@@ -122,6 +122,7 @@ int collect_write(const struct collect *c, const struct collect_out *out, struct
     if (rc) return rc;
     if (n > BUNDLE_FILE) rc = q_fail(e, Q_ELIMIT, "%s: a kernel set of %zu MiB: expected at most %d", out->path, n >> 20, BUNDLE_FILE >> 20);
     if (!rc) rc = file_write(out->path, data, n, e);
+    if (!rc) rc = file_let_read(out->path, e);
     free(data);
     return rc;
 }

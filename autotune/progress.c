@@ -110,7 +110,7 @@ void progress_outcome(struct progress *p, const struct q_problem *problem, const
     eta(left, sizeof left, p);
     progress_difference(difference, sizeof difference, r->params, r->base_params);
     progress_name(name, sizeof name, problem);
-    progress_line(p, "[%3d/%d] %s: %.1f us, %.0f %% of roof (%s), default %.1f us, gain %.1f %%: %s (%d of %d legal tried%s)%s", p->done, p->n,
+    progress_line(p, "[%3d/%d] %s: %.1f us, %.0f %% of roof (%s), default %.1f us, %.1f %% saved in the duel: %s (%d of %d legal tried%s)%s", p->done, p->n,
                   name, r->time[0].median_us, r->roof_pct, r->bound, r->base_us, 100 * r->gain, difference, o->tried,
                   o->legal, o->failed ? ", some failed" : "", left);
     if (o->failed) progress_line(p, "          %d failed, the first: %s", o->failed, o->first_failure);

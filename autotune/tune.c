@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "tune_impl.h"
 #include "defaults.h"
 #include "gate.h"
@@ -6,6 +7,7 @@
 #include "runtime/roof.h"
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct effort efforts[] = {
     { "quick", 6, 3, 1, 0, 0, 0.25e6, 0 },
@@ -115,6 +117,15 @@ static int measure_ceilings(struct tuner *t, struct q_err *e)
     return rc;
 }
 
+/* Times beside other programs are of the machine as it is then; whoever reads them should know. The tune itself has just begun. */
+static void tell_load(struct tuner *t)
+{
+    double load;
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    if (is_card(t) || getloadavg(&load, 1) != 1 || load < 0.75 * (double)cpus) return;
+    progress_line(&t->progress, "the processors were busy in the last minute (load %.1f on %ld CPUs): if that goes on, the times are those of a busy machine", load, cpus);
+}
+
 int tune_need_measurer(struct tuner *t, struct q_err *e)
 {
     const struct tune_opts *o = t->o;
@@ -127,6 +138,7 @@ int tune_need_measurer(struct tuner *t, struct q_err *e)
     if (!rc) rc = is_card(t) ? measure_ceilings(t, e) : measure_host(t, e);
     if (rc) return rc;
     const struct q_roofs *r = &t->env.roofs;
+    tell_load(t);
     progress_line(&t->progress, "effort %s, %s; roofs: %.1f GB/s read, %.0f GOP/s int8, %.0f GFLOP/s fp32", t->env.effort->name, o->t->card.key,
                   r->read * 1e-9, r->int8 * 1e-9, r->fp32 * 1e-9);
     if (is_card(t)) progress_line(&t->progress, "of which dp4a %.1f, hfma2 %.1f, ffma %.1f, mma_f16 %.1f, mma_i8 %.1f TOP/s", r->dp4a * 1e-12, r->hfma2 * 1e-12,

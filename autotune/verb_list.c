@@ -137,6 +137,7 @@ static void count(const struct list *l)
     static const char *const origins[] = { "tuned", "shipped", "borrowed", "default", "none", "old" };
     static const char *const names[] = { "tuned", "shipped", "borrowed", "default", "without a record", "of other templates (not used)" };
     const char *before = "";
+    fflush(stdout);      /* both may go to one place */
     fprintf(stderr, "%d %s: ", l->n, l->o->model || l->o->preset ? "problems" : "records");
     for (size_t i = 0; i < sizeof origins / sizeof *origins; i++) {
         int n = 0;

@@ -207,6 +207,13 @@ int file_write(const char *path, const void *data, size_t n, struct q_err *e)
     return Q_OK;
 }
 
+int file_let_read(const char *path, struct q_err *e)
+{
+    mode_t mask = umask(0);
+    umask(mask);
+    return chmod(path, 0666 & ~mask) ? fail_io(e, "set the mode of", path) : Q_OK;
+}
+
 int file_publish(const char *from, const char *to, struct q_err *e)
 {
     int fd = open(from, O_RDWR | O_CLOEXEC);

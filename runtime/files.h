@@ -26,6 +26,8 @@ int file_open(const char *path, size_t *bytes, struct q_err *e);
 int file_read(const char *path, size_t max, char **data, size_t *n, struct q_err *e);
 /* Temp file beside it, fsync, rename. */
 int file_write(const char *path, const void *data, size_t n, struct q_err *e);
+/* A file made by file_write gets the mode of files that are meant for others: 0666 less the umask (read and set: not beside threads that make files). */
+int file_let_read(const char *path, struct q_err *e);
 /* Moves a finished file to its place on the same disk: mode 0600, fsync, rename. */
 int file_publish(const char *from, const char *to, struct q_err *e);
 /* 1 when only this user or root can have written the file. */

@@ -17,6 +17,7 @@ SOURCE = pathlib.Path(os.environ.get("QUARRY_SOURCE", "."))
 TUNE = BUILD / "quarry-tune"
 QUARRY = BUILD / "quarry"
 TINY = SOURCE / "tests/models/tiny.gguf"
+SLOW = pytest.mark.skipif(not os.environ.get("QUARRY_SLOW"), reason="half a minute in all: ./check --all")
 
 
 def tune(home, *args, path=None, **env):
@@ -144,7 +145,7 @@ def test_damaged_record_is_told_and_written_again(built, damage):
     assert state(home) == before
 
 
-@pytest.mark.parametrize("mode", ["damaged", "writable by others"])
+@pytest.mark.parametrize("mode", ["damaged", pytest.param("writable by others", marks=SLOW)])
 def test_many_damaged_files_are_one_line(built, mode):
     home, _ = built
     before = state(home)
@@ -162,6 +163,7 @@ def test_many_damaged_files_are_one_line(built, mode):
     assert all(p.stat().st_mode & 0o777 == 0o600 for p in before)
 
 
+@SLOW
 def test_run_tells_of_many_damaged_files_once(built):
     """Also where nothing can be built: the child and its parent meet the same files."""
     home, _ = built
@@ -663,6 +665,7 @@ exec cc "$@"
 """
 
 
+@SLOW
 def test_layouts_that_cannot_be_measured_are_not_recorded(tmp_path):
     cc = tmp_path / "idle-cc"
     cc.write_text(IDLE_CC)
