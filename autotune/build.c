@@ -35,7 +35,7 @@ struct job {
 struct pool {
     const struct build_opts *o;
     struct build_task *tasks;
-    int n, next, done;
+    int n, next, done, built;    /* done: also those that failed */
     char dir[Q_PATH];
     struct job *jobs;            /* owned: [o->jobs] */
     double slowest;              /* seconds that a unit took, 0: none is built */
@@ -204,6 +204,7 @@ static int finish_job(struct pool *p, struct job *j, struct q_err *e)
         r = publish(p, t, e);
     }
     p->done++;
+    p->built += !r && !t->rc;
     if (p->o->progress) p->o->progress(p->o->progress_arg, p->done, p->n);
     return r;
 }
@@ -264,7 +265,7 @@ static int pump(struct pool *p, struct q_err *e)
         }
     fds[n] = (struct pollfd){ .fd = p->o->signal_fd, .events = POLLIN };
     if (poll(fds, (nfds_t)n + 1, 200) < 0) return errno == EINTR ? Q_OK : q_fail(e, Q_EIO, "poll: %s", strerror(errno));
-    if (fds[n].revents) return q_fail(e, Q_EIO, "interrupted: %d of %d kernels are built and kept", p->done, p->n);
+    if (fds[n].revents) return q_fail(e, Q_EIO, "interrupted: %d of %d kernels are built and kept", p->built, p->n);
     for (int i = 0; i < n && !r; i++)
         if (fds[i].revents) r = read_job(p, of[i], e);
     return r;

@@ -2,11 +2,14 @@
 #include "child.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -82,20 +85,53 @@ int child_end(struct child *c, int *status, struct q_err *e)
     return Q_OK;
 }
 
-int child_first_line(char *const *argv, char *line, size_t cap, int *status, struct q_err *e)
+static double now(void)
 {
-    struct child c;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Readable while a blocked signal is pending; it is not taken. */
+static int open_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+/* All that it prints until its end; what does not fit is dropped. */
+static int listen_to(const struct child *c, const char *name, int signals, char *line, size_t cap, struct q_err *e)
+{
+    struct pollfd p[2] = { { c->fd, POLLIN, 0 }, { signals, POLLIN, 0 } };
     char buf[1024];
     size_t n = 0;
-    int r = child_start(&c, argv, NULL, e);
-    if (r) return r;
+    double end = now() + CHILD_ANSWER_S;
     for (;;) {
-        ssize_t k = read(c.fd, buf, sizeof buf);
+        if (now() > end) return q_fail(e, Q_EIO, "%s did not answer within %d s", name, CHILD_ANSWER_S);
+        if (poll(p, 2, 200) <= 0) continue;
+        if (p[1].revents & POLLIN) return q_fail(e, Q_EIO, "interrupted while %s was asked", name);
+        ssize_t k = read(c->fd, buf, sizeof buf);
         if (k < 0 && errno == EINTR) continue;
         if (k <= 0) break;
         for (ssize_t i = 0; i < k && n + 1 < cap; i++) line[n++] = buf[i];
     }
     line[n] = 0;
     line[strcspn(line, "\n")] = 0;
-    return child_end(&c, status, e);
+    return Q_OK;
+}
+
+int child_first_line(char *const *argv, char *line, size_t cap, int *status, struct q_err *e)
+{
+    struct child c;
+    int r = child_start(&c, argv, NULL, e);
+    if (r) return r;
+    int signals = open_signals(), bad = listen_to(&c, argv[0], signals, line, cap, e);
+    if (signals >= 0) close(signals);
+    if (bad) child_kill(&c);
+    r = child_end(&c, status, bad ? NULL : e);
+    return bad ? bad : r;
 }

@@ -18,7 +18,9 @@ int child_start_talk(struct child *c, char *const *argv, int *to_child, struct q
 void child_kill(const struct child *c);
 /* Waits, closes the pipe. *status: exit status, or 128 + signal. */
 int child_end(struct child *c, int *status, struct q_err *e);
-/* Runs to the end and gives the first line of output ("" if none). */
+/* Runs to the end and gives the first line of output ("" if none). Q_EIO where it takes longer than CHILD_ANSWER_S or a signal that the
+ * caller has blocked (SIGINT, SIGTERM, SIGHUP) arrives meanwhile, which stays pending: it is killed then. */
+enum { CHILD_ANSWER_S = 20 };
 int child_first_line(char *const *argv, char *line, size_t cap, int *status, struct q_err *e);
 
 #endif

@@ -121,8 +121,10 @@ int collect_write(const struct collect *c, const struct collect_out *out, struct
     int rc = bundle_pack(c->b, out->is_signed ? &out->secret : NULL, &data, &n, e);
     if (rc) return rc;
     if (n > BUNDLE_FILE) rc = q_fail(e, Q_ELIMIT, "%s: a kernel set of %zu MiB: expected at most %d", out->path, n >> 20, BUNDLE_FILE >> 20);
-    if (!rc) rc = file_write(out->path, data, n, e);
-    if (!rc) rc = file_let_read(out->path, e);
+    char real[Q_PATH];
+    const char *path = realpath(out->path, real) ? real : out->path;      /* what a link names is written, the link stays */
+    if (!rc) rc = file_write(path, data, n, e);
+    if (!rc) rc = file_let_read(path, e);
     free(data);
     return rc;
 }

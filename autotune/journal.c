@@ -149,7 +149,7 @@ static int open_lock(struct journal *j, const char *dir, const struct journal_op
     char path[Q_PATH];
     int rc = path_join(path, e, dir, "lock", NULL);
     if (rc) return rc;
-    j->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    j->lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
     if (j->lock < 0) return q_fail(e, Q_EIO, "%s: cannot open: %s", path, strerror(errno));
     return take_lock(j->lock, o, path, waited, e);
 }

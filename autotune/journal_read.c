@@ -34,7 +34,7 @@ int journal_names(struct journal_names *l, const char *dir, struct q_err *e)
 
 int journal_is_alive(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);      /* somebody may have put a FIFO there */
     if (fd < 0) return 0;
     int alive = flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
     close(fd);

@@ -188,9 +188,18 @@ static void sync_parent(const char *path)
     close(fd);
 }
 
+/* A rename would put the file in the place of a device or a FIFO, which is never what somebody wants. */
+static int refuse_special(const char *path, struct q_err *e)
+{
+    struct stat st;
+    if (lstat(path, &st) || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode)) return Q_OK;
+    return q_fail(e, Q_EINPUT, "%s: expected a regular file or none, found %s", path, name_mode(st.st_mode));
+}
+
 int file_write(const char *path, const void *data, size_t n, struct q_err *e)
 {
     char dir[Q_PATH], temp[Q_PATH];
+    if (refuse_special(path, e)) return Q_EINPUT;
     if (snprintf(dir, sizeof dir, "%s", path) >= (int)sizeof dir) return q_fail(e, Q_ELIMIT, "%.200s...: path too long", path);
     char *slash = strrchr(dir, '/');
     if (slash) *slash = 0;

@@ -24,7 +24,7 @@ void dir_remove(const char *path);
 int file_open(const char *path, size_t *bytes, struct q_err *e);
 /* The whole regular file, NUL-terminated, owned by the caller. Q_EMISS when there is none, Q_ELIMIT when it has more than `max` bytes. */
 int file_read(const char *path, size_t max, char **data, size_t *n, struct q_err *e);
-/* Temp file beside it, fsync, rename. */
+/* Temp file beside it, fsync, rename, which also replaces a link; Q_EINPUT where a folder, a FIFO or a device has the name. */
 int file_write(const char *path, const void *data, size_t n, struct q_err *e);
 /* A file made by file_write gets the mode of files that are meant for others: 0666 less the umask (read and set: not beside threads that make files). */
 int file_let_read(const char *path, struct q_err *e);

@@ -75,6 +75,17 @@ def origin(tmp_path_factory):
     return home, key
 
 
+def test_only_a_file_is_written_over(origin, tmp_path):
+    home, _ = origin
+    os.mkfifo(tmp_path / "fifo")
+    refused(tune(home, "export", "-t", 2, "-o", tmp_path / "fifo"), "fifo", "expected a regular file or none", "FIFO", status=1)
+    assert (tmp_path / "fifo").is_fifo()
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "link").symlink_to("target")
+    good(tune(home, "export", "-t", 2, "-o", tmp_path / "link"))
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "target").stat().st_size > 100
+
+
 def test_nothing_to_export(tmp_path):
     refused(tune(tmp_path, "export", cwd=tmp_path), "nothing to export")
     assert list(tmp_path.glob("*.zst")) == []

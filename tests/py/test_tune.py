@@ -238,6 +238,19 @@ def test_two_at_once_lose_nothing(tmp_path):
     assert not list((tmp_path / ".cache/quarry/objects").glob("work-*"))
 
 
+def test_a_compiler_that_does_not_answer_can_be_interrupted(tmp_path):
+    cc = tmp_path / "cc"
+    cc.write_text(f"#!/bin/sh\ntouch {tmp_path}/asked\nexec sleep 100\n")
+    cc.chmod(0o755)
+    process = subprocess.Popen([TUNE, "--effort", "none", "-m", TINY, "--cc", cc], env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+                               stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not (tmp_path / "asked").exists():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    err = process.communicate(timeout=10)[1]
+    assert process.returncode == 130 and "interrupted" in err
+
+
 def test_interrupt_keeps_what_is_built_and_leaves_no_rest(tmp_path):
     variables = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
     process = subprocess.Popen([TUNE, "--effort", "none", "-m", TINY, "-j", "1"], env=variables, stderr=subprocess.PIPE, text=True)

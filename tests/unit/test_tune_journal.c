@@ -303,6 +303,21 @@ static void test_what_others_can_write_is_not_read(void **state)
     book_close(b);
 }
 
+static void test_a_fifo_among_sessions_keeps_nobody_waiting(void **state)
+{
+    struct fixture *f = *state;
+    char path[Q_PATH];
+    write_session(f, "00000001.jsonl", OPEN("x") BAD);
+    assert_int_equal(path_join(path, NULL, f->dir, "00000002.jsonl", NULL), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    alarm(10);
+    struct journal_book *b = read_book(f);
+    alarm(0);
+    assert_non_null(book_bad(b, OBJECT, 0));
+    assert_int_equal(book_foreign(b)->files, 1);
+    book_close(b);
+}
+
 static void test_no_place_is_one_clear_line(void **state)
 {
     struct fixture *f = *state;
@@ -534,7 +549,8 @@ int main(void)
         T(test_an_unfinished_tune_is_found), T(test_a_finished_tune_gives_no_winners), T(test_a_refused_set_gives_no_winners),
         T(test_the_newest_counts),
         T(test_a_killed_tune_is_suspicion_three_are_proof), T(test_a_good_run_ends_suspicion), T(test_a_machine_that_went_down_is_proof),
-        T(test_damage_is_left_out_and_counted), T(test_what_others_can_write_is_not_read), T(test_no_place_is_one_clear_line),
+        T(test_damage_is_left_out_and_counted), T(test_what_others_can_write_is_not_read), T(test_a_fifo_among_sessions_keeps_nobody_waiting),
+        T(test_no_place_is_one_clear_line),
         T(test_a_full_disk_is_said_once), T(test_ten_thousand_mutated_files), T(test_the_second_tune_waits), T(test_waiting_can_be_interrupted),
         T(test_old_sessions_become_one),
     };
