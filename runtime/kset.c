@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What answers one problem. A problem of op "layout" has a record and no function. */
 struct answer {
@@ -134,6 +135,7 @@ static int load(struct kset *k, const struct record *r, struct answer *a, struct
     if (!d->ops->load(d, path, r->kernel, &r->launch, &a->kernel, &why)) return Q_OK;
     if (why.code == Q_EUNSUP) note_refused(k, o, path, why.text);
     else keep_note(k, why.text);
+    if (!d->cuda) unlink(path);      /* whole by its hash, and yet not this kernel: whatever took its place, it is built again */
     return q_fail(e, Q_EMISS, "%s: the object does not load", r->kernel);
 }
 

@@ -304,6 +304,22 @@ def test_run_repairs_a_damaged_set(built):
     assert state(home) == before
 
 
+def test_run_repairs_objects_that_took_each_others_place(built):
+    """Whole by their hashes, and not the kernels that they are named for."""
+    home, _ = built
+    answer = ask(home).stdout
+    first, *others = objects(home)
+    before = {path: path.read_bytes() for path in others}
+    for path in others[:6]:
+        path.write_bytes(first.read_bytes())
+        path.with_suffix(".sum").write_bytes(first.with_suffix(".sum").read_bytes())
+    done = ask(home)
+    assert done.returncode == 0 and done.stdout == answer, done.stderr
+    build_tiny(home)
+    build_tiny(home, "--numerics", "strict")
+    assert {path: path.read_bytes() for path in others} == before
+
+
 def test_run_answers_without_a_cache(tmp_path):
     (tmp_path / "file").write_text("in the way")
     rest = set(pathlib.Path("/tmp").glob("quarry-??????"))
