@@ -2,6 +2,7 @@
 #include "build.h"
 #include "child.h"
 #include "cubin.h"
+#include "runtime/clock.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
@@ -9,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #if defined(__aarch64__)
@@ -40,13 +40,6 @@ struct pool {
     struct job *jobs;            /* owned: [o->jobs] */
     double slowest;              /* seconds that a unit took, 0: none is built */
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 const char *build_arch(void) { return ARCH; }
 
@@ -129,7 +122,7 @@ static int start_opening(const struct pool *p, struct job *j, struct q_err *e)
 {
     struct names names = names_of(j->task);
     char *argv[] = { (char *)p->o->compiler->self, "--open", names.out, (char *)j->task->kernel->name, NULL };
-    j->begin = now();
+    j->begin = clock_s();
     j->n = 0;
     j->opening = 1;
     return child_start(&j->child, argv, p->dir, e);
@@ -139,7 +132,7 @@ static int start_job(struct pool *p, struct job *j, struct build_task *t, struct
 {
     memset(j, 0, sizeof *j);
     j->task = t;
-    j->begin = now();
+    j->begin = clock_s();
     int r = write_unit(p, t, e);
     if (!r) r = start_compiler(p, j, e);
     if (r) j->task = NULL;
@@ -189,7 +182,7 @@ static int finish_job(struct pool *p, struct job *j, struct q_err *e)
     int status, limit = limit_s(p, j), r = child_end(&j->child, &status, e);
     char why[300];
     int compiled = !r && !j->late && !status && !j->opening;
-    if (compiled && now() - j->begin > p->slowest) p->slowest = now() - j->begin;
+    if (compiled && clock_s() - j->begin > p->slowest) p->slowest = clock_s() - j->begin;
     if (compiled && !is_cubin(t) && !(r = start_opening(p, j, e))) return Q_OK;
     j->task = NULL;
     if (r) return r;
@@ -246,7 +239,7 @@ static int read_job(struct pool *p, struct job *j, struct q_err *e)
 
 static void kill_late(const struct pool *p, struct job *j)
 {
-    if (j->late || now() < j->begin + limit_s(p, j)) return;
+    if (j->late || clock_s() < j->begin + limit_s(p, j)) return;
     j->late = 1;
     child_kill(&j->child);
 }

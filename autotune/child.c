@@ -1,5 +1,7 @@
 #define _GNU_SOURCE
 #include "child.h"
+#include "runtime/clock.h"
+#include "runtime/interrupts.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -7,9 +9,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -85,33 +85,15 @@ int child_end(struct child *c, int *status, struct q_err *e)
     return Q_OK;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* Readable while a blocked signal is pending; it is not taken. */
-static int open_signals(void)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
-    return signalfd(-1, &set, SFD_CLOEXEC);
-}
-
 /* All that it prints until its end; what does not fit is dropped. */
 static int listen_to(const struct child *c, const char *name, int signals, char *line, size_t cap, struct q_err *e)
 {
     struct pollfd p[2] = { { c->fd, POLLIN, 0 }, { signals, POLLIN, 0 } };
     char buf[1024];
     size_t n = 0;
-    double end = now() + CHILD_ANSWER_S;
+    double end = clock_s() + CHILD_ANSWER_S;
     for (;;) {
-        if (now() > end) return q_fail(e, Q_EIO, "%s did not answer within %d s", name, CHILD_ANSWER_S);
+        if (clock_s() > end) return q_fail(e, Q_EIO, "%s did not answer within %d s", name, CHILD_ANSWER_S);
         if (poll(p, 2, 200) <= 0) continue;
         if (p[1].revents & POLLIN) return q_fail(e, Q_EIO, "interrupted while %s was asked", name);
         ssize_t k = read(c->fd, buf, sizeof buf);
@@ -129,7 +111,7 @@ int child_first_line(char *const *argv, char *line, size_t cap, int *status, str
     struct child c;
     int r = child_start(&c, argv, NULL, e);
     if (r) return r;
-    int signals = open_signals(), bad = listen_to(&c, argv[0], signals, line, cap, e);
+    int signals = interrupts_open(), bad = listen_to(&c, argv[0], signals, line, cap, e);
     if (signals >= 0) close(signals);
     if (bad) child_kill(&c);
     r = child_end(&c, status, bad ? NULL : e);

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "measure.h"
 #include "child.h"
+#include "runtime/clock.h"
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <math.h>
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { ANSWER = 16 * 1024, START_S = 60, PROBLEM_S = 300, CANDIDATE_S = 20, LEAST_S = 5, SLOWER = 50 };
@@ -27,13 +27,6 @@ struct measure {
     char kind[12];                  /* of the last failure */
     struct record_clocks clocks;    /* at the last samples */
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* --- the child --------------------------------------------------------------------------------------------------------- */
 
@@ -70,7 +63,7 @@ static enum wait read_line(struct measure *m, double deadline)
     size_t n = 0;
     for (;;) {
         struct pollfd fds[2] = { { m->child.fd, POLLIN, 0 }, { m->signal_fd, POLLIN, 0 } };
-        double left = deadline - now();
+        double left = deadline - clock_s();
         if (left <= 0) return LATE;
         int k = poll(fds, 2, left > 1 ? 1000 : (int)(left * 1000) + 1);
         if (k > 0 && fds[1].revents & POLLIN) return INTERRUPTED;
@@ -86,7 +79,7 @@ static enum wait read_line(struct measure *m, double deadline)
 /* The first line of a child tells whether it stands. */
 static int hear_start(struct measure *m, struct q_err *e)
 {
-    enum wait w = read_line(m, now() + START_S);
+    enum wait w = read_line(m, clock_s() + START_S);
     cJSON *hello = w == CAME ? cJSON_Parse(m->answer) : NULL;
     const char *why = cJSON_GetStringValue(cJSON_GetObjectItem(hello, "why"));
     int rc = Q_OK;
@@ -110,7 +103,7 @@ static int restart(struct measure *m, struct q_err *e)
 {
     int rc = start(m, e);
     for (int i = 0; i < MEASURE_SLOTS && !rc; i++)
-        if (m->problem[i] && (send_line(m, m->problem[i]) || read_line(m, now() + PROBLEM_S) != CAME))
+        if (m->problem[i] && (send_line(m, m->problem[i]) || read_line(m, clock_s() + PROBLEM_S) != CAME))
             rc = q_fail(e, Q_EIO, "the measuring child does not start again");
     return rc;
 }
@@ -130,7 +123,7 @@ static int died(struct measure *m, enum wait w, double deadline_s, struct q_err 
 /* The answer to a problem: made or not. */
 static enum wait hear_made(struct measure *m, int *made, struct q_err *e)
 {
-    enum wait w = read_line(m, now() + PROBLEM_S);
+    enum wait w = read_line(m, clock_s() + PROBLEM_S);
     cJSON *answer = w == CAME ? cJSON_Parse(m->answer) : NULL;
     const char *why = cJSON_GetStringValue(cJSON_GetObjectItem(answer, "why"));
     *made = cJSON_IsTrue(cJSON_GetObjectItem(answer, "ok"));
@@ -167,7 +160,7 @@ static int ask(struct measure *m, const char *text, double deadline_s, cJSON **a
     int rc = settle(m, e);
     if (!rc && !m->running) rc = restart(m, e);
     if (rc) return rc;
-    enum wait w = send_line(m, text) ? ENDED : read_line(m, now() + deadline_s);
+    enum wait w = send_line(m, text) ? ENDED : read_line(m, clock_s() + deadline_s);
     if (w != CAME) return died(m, w, deadline_s, e);
     *answer = cJSON_Parse(m->answer);
     if (cJSON_IsTrue(cJSON_GetObjectItem(*answer, "ok"))) return Q_OK;
@@ -261,10 +254,10 @@ static int check(void *arg, int slot, const struct measure_kernel *k, char hash[
 {
     struct measure *m = arg;
     cJSON *q = candidate("check", slot, k), *answer;
-    double begin = now();
+    double begin = clock_s();
     cJSON_AddStringToObject(q, "numerics", k->numerics);
     int rc = ask_json(m, q, m->limit[slot] > 0 ? m->limit[slot] : CANDIDATE_S, &answer, e);
-    if (!rc && !(m->limit[slot] > 0)) m->limit[slot] = limit_after(now() - begin);
+    if (!rc && !(m->limit[slot] > 0)) m->limit[slot] = limit_after(clock_s() - begin);
     const char *hex = rc ? NULL : cJSON_GetStringValue(cJSON_GetObjectItem(answer, "hash"));
     snprintf(hash, 17, "%s", hex ? hex : "");
     cJSON_Delete(answer);

@@ -4,6 +4,7 @@
 #include "defaults.h"
 #include "look.h"
 #include "verbs.h"
+#include "runtime/clock.h"
 #include <string.h>
 #include <unistd.h>
 
@@ -75,14 +76,14 @@ static int build(const struct options *o, const struct collect_out *out, struct 
     struct compiler compiler = { 0 };
     struct compiler_given given = o->given;
     struct defaults_result result;
-    double start = verb_now(), last = start;
+    double start = clock_s(), last = start;
     struct build_opts b = { .store = s, .compiler = &compiler, .jobs = verb_jobs(o), .deadline_s = 60, .signal_fd = verb_catch_signals(),
                             .progress = verb_built, .progress_arg = &last };
     given.elsewhere = 1;
     int rc = target_open(&t, o->model, o->preset, o->type, e);
     if (!rc && t.shape_only) t.model->stands_for_file = 1;   /* the rig has weights */
     if (!rc) rc = defaults_make(&t, g, &b, &compiler, &given, verb_say, NULL, &result, e);
-    if (!rc && result.built) fprintf(stderr, "quarry-tune: built %d kernels in %.1f s with %s\n", result.built, verb_now() - start, compiler.brief);
+    if (!rc && result.built) fprintf(stderr, "quarry-tune: built %d kernels in %.1f s with %s\n", result.built, clock_s() - start, compiler.brief);
     int stopped = rc && verb_interrupted(b.signal_fd);
     if (!rc) rc = pack(o, out, s, g, &t, e);
     target_close(&t);

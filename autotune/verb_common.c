@@ -1,9 +1,10 @@
 #include "verbs.h"
+#include "runtime/clock.h"
+#include "runtime/interrupts.h"
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/signalfd.h>
-#include <time.h>
+#include <string.h>
 #include <unistd.h>
 
 void verb_say(void *arg, const char *line)
@@ -18,18 +19,11 @@ int verb_store(const struct options *o, struct store **s, struct q_err *e)
     return store_open(s, &so, e);
 }
 
-double verb_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 void verb_built(void *arg, int done, int n)
 {
     double *last = arg;
-    if (verb_now() - *last < 5 || done == n) return;
-    *last = verb_now();
+    if (clock_s() - *last < 5 || done == n) return;
+    *last = clock_s();
     fprintf(stderr, "quarry-tune: built %d of %d kernels\n", done, n);
 }
 
@@ -37,16 +31,6 @@ int verb_jobs(const struct options *o)
 {
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     return o->jobs ? o->jobs : n > 0 ? (int)n : 1;
-}
-
-static sigset_t interrupts(void)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
-    return set;
 }
 
 void verb_hold_signals(int hold)
@@ -60,7 +44,13 @@ int verb_catch_signals(void)
     sigset_t set = interrupts();
     if (sigprocmask(SIG_BLOCK, &set, NULL)) return -1;
     signal(SIGPIPE, SIG_IGN);   /* whoever reads our lines may go away; the build goes on */
-    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return interrupts_open();
+}
+
+int verb_is_own(const struct record *r, const char *path)
+{
+    size_t n = strlen(path);
+    return !strcmp(r->origin, "tuned") && strcmp(r->op, "ceiling") && n > 5 && !strcmp(path + n - 5, ".json");
 }
 
 int verb_interrupted(int signal_fd)

@@ -15,19 +15,13 @@ struct contributing {
     int rc;
 };
 
-static int is_own(const char *path)
-{
-    size_t n = strlen(path);
-    return n > 5 && !strcmp(path + n - 5, ".json");
-}
-
 /* Only what `quarry tune admit` would take. Ceilings are of the one card: the heading tells them. */
 static int visit(void *arg, const struct record *r, const char *path)
 {
     struct contributing *x = arg;
     struct record own;
     struct gen_kernel k;
-    if (strcmp(r->origin, "tuned") || !strcmp(r->op, "ceiling") || !is_own(path) || card_lines_find(&x->c.lines, r)) return 0;
+    if (!verb_is_own(r, path) || card_lines_find(&x->c.lines, r)) return 0;
     if (judge_record(x->g, x->card, r, &own, &k, NULL)) {
         x->stale++;
         return 0;

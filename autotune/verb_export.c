@@ -13,17 +13,11 @@ struct export {
     int rc;
 };
 
-static int is_own(const char *path)
-{
-    size_t n = strlen(path);
-    return n > 5 && !strcmp(path + n - 5, ".json");
-}
-
 /* Winners that were measured here or came in; those that ship are everywhere, and ceilings are of the one card. */
 static int visit(void *arg, const struct record *r, const char *path)
 {
     struct export *x = arg;
-    if (strcmp(r->origin, "tuned") || !strcmp(r->op, "ceiling") || !is_own(path)) return 0;
+    if (!verb_is_own(r, path)) return 0;
     return x->rc = collect_record(&x->c, r, x->e);
 }
 

@@ -3,6 +3,7 @@
 #include "runtime/device.h"
 #include "trusted.h"
 #include "verbs.h"
+#include "runtime/clock.h"
 #include <string.h>
 #include <unistd.h>
 
@@ -127,13 +128,13 @@ static int run(struct importing *im, struct store *s, struct gen *g, struct q_er
     struct import_opts io = { .g = g, .build = &build, .here = &im->here, .trusted = im->trusted, .no_compiler = im->no_compiler,
                               .driver = nvrtc_driver(), .say = verb_say };
     struct import_result result = { 0 };
-    double start = verb_now();
+    double start = clock_s();
     int rc = find_means(im, build.signal_fd, e);
     if (!rc) {
         io.m = im->m ? &im->table : NULL;
         rc = import_bundle(im->b, &io, &result, e);
     }
-    if (!rc) report(&result, im->b->card, im->here.key, verb_now() - start);
+    if (!rc) report(&result, im->b->card, im->here.key, clock_s() - start);
     measure_close(im->m);
     int stopped = rc && verb_interrupted(build.signal_fd);
     if (build.signal_fd >= 0) close(build.signal_fd);

@@ -3,6 +3,7 @@
 #include "target.h"
 #include "tune.h"
 #include "verbs.h"
+#include "runtime/clock.h"
 #include <string.h>
 #include <unistd.h>
 
@@ -47,12 +48,12 @@ static int tune_with(const struct options *o, struct store *s, struct gen *g, st
     struct target t = { .card = o->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v };
     struct compiler compiler = { 0 };
     struct defaults_result result;
-    double start = verb_now(), last = start;
+    double start = clock_s(), last = start;
     struct build_opts b = { .store = s, .compiler = &compiler, .jobs = verb_jobs(o), .deadline_s = 60, .signal_fd = verb_catch_signals(),
                             .progress = verb_built, .progress_arg = &last };
     int r = o->roofs ? Q_OK : target_open(&t, o->model, o->preset, o->type, e);
     if (!r && (o->roofs || strcmp(o->effort, "none"))) r = measured(o, &t, g, &b, &compiler, e);
-    else if (!r && !(r = defaults_make(&t, g, &b, &compiler, &o->given, verb_say, NULL, &result, e))) report(&result, &compiler, verb_now() - start);
+    else if (!r && !(r = defaults_make(&t, g, &b, &compiler, &o->given, verb_say, NULL, &result, e))) report(&result, &compiler, clock_s() - start);
     if (r && verb_interrupted(b.signal_fd)) r = interrupted(e);
     target_close(&t);
     if (b.signal_fd >= 0) close(b.signal_fd);

@@ -54,8 +54,6 @@ int verb_admit(const struct options *o, struct q_err *e);
 void verb_say(void *arg, const char *line);
 /* The store of --tunes and --cache. */
 int verb_store(const struct options *o, struct store **s, struct q_err *e);
-/* Seconds of a clock that only goes on. */
-double verb_now(void);
 /* `progress` of build_opts: a line every few seconds, since a large model's set takes a minute. arg: a double, when the last one was. */
 void verb_built(void *arg, int done, int n);
 /* -j, or one compiler a CPU. */
@@ -63,6 +61,8 @@ int verb_jobs(const struct options *o);
 /* Blocks the signals of an interrupt, or lets them end the program as usual. To be held before a driver is asked: its threads inherit
  * what is blocked then, and one that blocks nothing would take a signal that the others wait for. */
 void verb_hold_signals(int hold);
+/* Whether a visited record is a file of its own, not a line of those that ship, and a winner that travels: ceilings are of the one card. */
+int verb_is_own(const struct record *r, const char *path);
 /* From here on interrupts are something to poll, so that a build can put away what it has begun. Returns a descriptor that is readable
  * when the user wants to stop; the caller closes it. */
 int verb_catch_signals(void);

@@ -1,9 +1,9 @@
 #include "roof.h"
 #include "team.h"
+#include "clock.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { BLOCK_MIB = 256, PASSES = 6 };
 
@@ -25,13 +25,6 @@ static void read_part(void *arg, struct team *t)
     r->sink[t->part & 1023] = s[0] + s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7];
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 int roof_read_rate(int threads, double *rate, struct q_err *e)
 {
     struct q_team *team;
@@ -43,10 +36,10 @@ int roof_read_rate(int threads, double *rate, struct q_err *e)
     int rc = team_open(&team, threads, e);
     double best = 0;
     for (int i = 0; i < PASSES && !rc; i++) {
-        double t0 = now();
+        double t0 = clock_s();
         team_start(team, read_part, &r);
         team_finish(team);
-        double got = (double)(r.words * sizeof *data) / (now() - t0);
+        double got = (double)(r.words * sizeof *data) / (clock_s() - t0);
         best = got > best ? got : best;
     }
     if (!rc) team_close(team);

@@ -3,9 +3,9 @@
 #include "card.h"
 #include "roof.h"
 #include "team.h"
+#include "clock.h"
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { LOOPS = 100000, TRIES = 5, CHAINS = 12 };
 
@@ -50,13 +50,6 @@ static const struct path {
     { 0, sse_f32, sse_f32, 8, 8 },
 };
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static void run(void *arg, struct team *t) { ((const struct path *)arg)->fp32(); }
 
 static double best_rate(struct q_team *team, int threads, void (*loop)(void), int ops)
@@ -64,10 +57,10 @@ static double best_rate(struct q_team *team, int threads, void (*loop)(void), in
     struct path p = { .fp32 = loop };
     double best = 0;
     for (int i = 0; i < TRIES; i++) {
-        double t0 = now();
+        double t0 = clock_s();
         team_start(team, run, &p);
         team_finish(team);
-        double rate = (double)threads * LOOPS * CHAINS * ops / (now() - t0);
+        double rate = (double)threads * LOOPS * CHAINS * ops / (clock_s() - t0);
         best = rate > best ? rate : best;
     }
     return best;

@@ -1,6 +1,7 @@
 /* A library is opened in a child, so that it can crash, hang or exit there: shared_object.h. */
 #define _GNU_SOURCE
 #include "shared_object.h"
+#include "interrupts.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -81,17 +81,6 @@ static enum end read_report(int fd, int signals, long end, char *to, size_t n)
     return WHOLE;
 }
 
-/* A signal that is blocked becomes readable here, and is not taken: it is for whoever blocked it. */
-static int open_signals(void)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
-    return signalfd(-1, &set, SFD_CLOEXEC);
-}
-
 /* A process that waits for a dead disk may not even die: it is left to the end of this one then. */
 static int reap(pid_t pid, int kill_it, int *status)
 {
@@ -116,7 +105,7 @@ static int listen_to(const char *name, pid_t pid, int fd, int seconds, void *ans
 {
     struct q_err why;
     char *report = malloc(sizeof why + n);
-    int status, signals = open_signals();
+    int status, signals = interrupts_open();
     enum end end = report ? read_report(fd, signals, now_ms() + 1000L * seconds, report, sizeof why + n) : LATE;
     if (signals >= 0) close(signals);
     if (end != SHORT) reap(pid, end != WHOLE, &status);

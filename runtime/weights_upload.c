@@ -8,10 +8,10 @@
 #include "templates/repack/args.h"
 #include "templates/synth/args.h"
 #include "weights.h"
+#include "clock.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct upload {
     struct q_weights *ws;
@@ -22,18 +22,11 @@ struct upload {
     size_t done, total;          /* bytes */
 };
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* A line every two seconds: how much, how fast, how long still. */
 static void tell(struct upload *u, size_t bytes)
 {
     char line[160];
-    double t = now(), took = t - u->start;
+    double t = clock_s(), took = t - u->start;
     u->done += bytes;
     if (!u->o->say || t - u->told < 2) return;
     u->told = t;
@@ -133,7 +126,7 @@ static int upload_all(struct upload *u, const struct q_weight **order, struct q_
 
 int weights_upload(struct q_weights *ws, const struct q_weights_opts *o, struct q_err *e)
 {
-    struct upload u = {.ws = ws, .o = o, .d = ws->device, .start = now()};
+    struct upload u = {.ws = ws, .o = o, .d = ws->device, .start = clock_s()};
     const struct q_weight **order = calloc((size_t)ws->n, sizeof *order);
     u.told = u.start;
     int rc = order ? upload_all(&u, order, e) : q_fail(e, Q_EMEM, "no memory for a table of %d weights", ws->n);
