@@ -13,6 +13,18 @@
 enum q_part { Q_PART_THINKING, Q_PART_CONTENT };
 enum q_finish { Q_FINISH_STOP, Q_FINISH_LENGTH, Q_FINISH_CANCELLED };
 
+enum { Q_MOST_TOP = 20 };
+
+/* One token of an answer. Logprobs are log softmax of the raw logits. */
+struct q_token {
+    int id;
+    enum q_part part;                  /* tags and newlines around a think block count as thinking */
+    float logprob;
+    int n_top;                         /* as many as were asked for, most likely first */
+    int top_id[Q_MOST_TOP];
+    float top_logprob[Q_MOST_TOP];
+};
+
 struct q_answer_opts {
     struct q_sampling_params sampling;
     int max_tokens;                    /* < 0: until the model ends or the context is full */
@@ -20,18 +32,30 @@ struct q_answer_opts {
     int n_stop;
     int thinking;                      /* the prompt ends inside a think block, so the text begins as thinking */
     int raw;                           /* no parts: all is content, <think> tags included */
+    int ignore_eos;                    /* no end token is drawn */
+    int think_budget;                  /* with `thinking_limited`: tokens after which an open think block is closed */
+    int thinking_limited;
+    int n_top;                         /* most likely ids that `token` tells of each token, 0 .. Q_MOST_TOP */
+    const int32_t *bias_id;            /* [n_bias] added to the logits, at most 1000 */
+    const float *bias;
+    int n_bias;
     /* All may be NULL. Called between steps on the caller's thread. */
     int (*cancelled)(void *arg);       /* non-zero: stop now */
     int (*text)(void *arg, enum q_part part, const char *s, size_t n);   /* whole characters; non-zero: stop now */
-    int (*token)(void *arg, int id, float logprob);                      /* every generated id, the end included */
+    int (*token)(void *arg, const struct q_token *t);                    /* every generated token before its text, the end included */
     void *arg;
 };
 
 struct q_answer {
     int n_prompt, n_cached, n_generated;   /* tokens: of the prompt, of those re-used, of the answer with its end token */
+    int n_thinking;                        /* of the answer's: in its think block, tags included */
+    int stopped_by;                        /* index of the stop string met, -1 */
     enum q_finish finish;
     double prefill_s, decode_s;
 };
+
+/* Q_EINPUT: it is empty; Q_ELIMIT names both numbers when it does not fit. */
+int q_check_prompt(int ctx, size_t n, struct q_err *e);
 
 struct q_talk;
 int q_talk_open(struct q_talk **t, struct q_engine *en, struct q_err *e);

@@ -150,3 +150,11 @@ int timeline_feed(struct q_timeline *t, const int32_t *ids, int n, int keep, uns
     keep_place(t, place);
     return rc;
 }
+
+int place_to_keep(const struct tokenizer *t, const int32_t *ids, int n)
+{
+    int32_t end_of_turn = t ? tok_find(t, "<|im_end|>", 10) : -1;
+    for (int i = n; i > 0; i--)
+        if (ids[i - 1] == end_of_turn) return i;
+    return n - 1;
+}

@@ -34,4 +34,9 @@ int timeline_reach(struct q_timeline *t, const int32_t *ids, int n, struct q_err
 int timeline_feed(struct q_timeline *t, const int32_t *ids, int n, int keep, unsigned want, const struct q_sampling *sampling,
                   struct q_result *r, struct q_err *e);
 
+/* How much of a prompt to keep (>= 0): up to behind its last finished turn, for the next prompt of this conversation is the same up to
+ * there, while the template may write what follows in another way (it drops earlier thinking). A prompt without turns may come
+ * back whole, and its last token is read anew. */
+int place_to_keep(const struct tokenizer *t, const int32_t *ids, int n);
+
 #endif

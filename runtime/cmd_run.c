@@ -112,10 +112,10 @@ static int print_text(void *arg, enum q_part part, const char *s, size_t n)
     return fflush(stdout);
 }
 
-static int print_id(void *arg, int id, float logprob)
+static int print_id(void *arg, const struct q_token *t)
 {
     const struct run *r = arg;
-    return tok_is_end(r->tokenizer, id) ? 0 : printf("%d\n", id) < 0;
+    return tok_is_end(r->tokenizer, t->id) ? 0 : printf("%d\n", t->id) < 0;
 }
 
 static int answer(struct run *r, struct q_engine *en, struct q_err *e)

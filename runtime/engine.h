@@ -126,7 +126,7 @@ int q_step_submit(struct q_engine *en, const struct q_step *step, q_ticket *t, s
 
 /* Valid until the next submit. Arrays have one entry a wanted row, in order. */
 struct q_result {
-    int n_out;
+    int n_out, n_vocab;
     const int *row;                  /* index in the step's rows */
     const int *id;                   /* Q_WANT_ID, else -1 */
     const float *logprob;

@@ -147,7 +147,7 @@ int q_step_wait(struct q_engine *en, q_ticket t, struct q_result *r, struct q_er
     en->in_flight = 0;
     unsigned want = en->table.want;
     if (!rc && r)
-        *r = (struct q_result){.n_out = en->table.host.n_out, .row = en->table.out_row, .id = en->id, .logprob = en->logprob,
+        *r = (struct q_result){.n_out = en->table.host.n_out, .n_vocab = en->model->config.n_vocab, .row = en->table.out_row, .id = en->id, .logprob = en->logprob,
                                .logits = want & Q_WANT_LOGITS ? en->logits : NULL, .top_id = want & Q_WANT_TOP ? en->top_id : NULL,
                                .top_value = en->top_value, .lse = en->lse};
     return rc;

@@ -28,13 +28,15 @@ static size_t overlap(const struct tok_text *t, const char *stop, size_t most)
 }
 
 /* The longest stop string that the text ends with, and the longest part of one (a whole one is not a part of itself). */
-static void look(const struct q_stops *s, size_t *whole, size_t *part)
+static void look(struct q_stops *s, size_t *whole, size_t *part)
 {
     *whole = *part = 0;
     for (int i = 0; i < s->n; i++) {
         size_t n = strlen(s->stop[i]), begun = overlap(&s->held, s->stop[i], n - 1);
         if (begun > *part) *part = begun;
-        if (s->held.n >= n && n > *whole && !memcmp(s->held.at + s->held.n - n, s->stop[i], n)) *whole = n;
+        if (s->held.n < n || n <= *whole || memcmp(s->held.at + s->held.n - n, s->stop[i], n)) continue;
+        *whole = n;
+        s->which = i;
     }
 }
 

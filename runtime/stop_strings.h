@@ -13,6 +13,7 @@ struct q_stops {
     int n;
     struct tok_text held;    /* owned: the text's last bytes, the longest beginning of a stop string that they end with */
     int met;
+    int which;               /* once met: its index */
 };
 
 /* Stops must be non-empty UTF-8 (else Q_EINPUT) and stay valid until q_stops_close. */

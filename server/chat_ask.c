@@ -215,7 +215,8 @@ int chat_ask_read(struct chat_ask *a, struct server *sv, const char *body, size_
 {
     cJSON *root;
     struct fields f;
-    *a = (struct chat_ask){.job.sampling = worker_sampling(sv->worker)};
+    *a = (struct chat_ask){.job = job_ask_default()};
+    a->job.sampling = worker_sampling(sv->worker);
     if (body_parse(body, n, &root, x)) return -1;
     fields_begin(&f, root, x);
     read_model(&f, sv->alias);

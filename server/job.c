@@ -6,10 +6,16 @@
 #include <string.h>
 #include <time.h>
 
+struct tokens {
+    struct q_token *at;          /* owned */
+    int n, cap;
+};
+
 /* What was added to one part at one time or more, and not yet taken. */
 struct piece {
     enum q_part part;
     struct text text;
+    struct tokens tokens;
 };
 
 struct job {
@@ -23,12 +29,21 @@ struct job {
     int only_end;                /* whoever waits need not be woken for text */
     struct piece *piece;         /* owned: [n_pieces], oldest first; neighbours are of different parts */
     int n_pieces;
+    struct tokens pending;       /* their text is not there yet */
+    struct tokens taken;         /* the connection's alone */
     struct job_outcome outcome;
 };
+
+struct job_ask job_ask_default(void)
+{
+    return (struct job_ask){.max_tokens = -1, .think_budget = -1, .logprobs = -1, .sampling = q_sampling_default()};
+}
 
 void job_ask_free(struct job_ask *a)
 {
     free(a->prompt.at);
+    free(a->bias_id);
+    free(a->bias);
     for (int i = 0; i < a->n_stop; i++) free(a->stop[i]);
     *a = (struct job_ask){0};
 }
@@ -68,8 +83,13 @@ void job_drop(struct job *j)
     int last = --j->holders == 0;
     pthread_mutex_unlock(&j->lock);
     if (!last) return;
-    for (int i = 0; i < j->n_pieces; i++) text_free(&j->piece[i].text);
+    for (int i = 0; i < j->n_pieces; i++) {
+        text_free(&j->piece[i].text);
+        free(j->piece[i].tokens.at);
+    }
     free(j->piece);
+    free(j->pending.at);
+    free(j->taken.at);
     pthread_cond_destroy(&j->changed);
     pthread_mutex_destroy(&j->lock);
     job_ask_free(&j->ask);
@@ -89,12 +109,36 @@ static struct piece *open_piece(struct job *j, enum q_part part)
     return &more[j->n_pieces++];
 }
 
+/* 0, or -1: no memory. */
+static int add_tokens(struct tokens *to, const struct q_token *t, int n)
+{
+    if (to->cap - to->n < n) {
+        int cap = to->n + n + to->cap / 2 + 4;
+        struct q_token *at = realloc(to->at, (size_t)cap * sizeof *at);
+        if (!at) return -1;
+        to->at = at;
+        to->cap = cap;
+    }
+    if (n) memcpy(to->at + to->n, t, (size_t)n * sizeof *t);
+    to->n += n;
+    return 0;
+}
+
+int job_token(struct job *j, const struct q_token *t)
+{
+    pthread_mutex_lock(&j->lock);
+    int bad = add_tokens(&j->pending, t, 1);
+    pthread_mutex_unlock(&j->lock);
+    return bad;
+}
+
 int job_put(struct job *j, enum q_part part, const char *s, size_t n)
 {
     pthread_mutex_lock(&j->lock);
     struct piece *p = open_piece(j, part);
     if (p) text_add(&p->text, s, n);
-    int bad = !p || !text_ok(&p->text);
+    int bad = !p || !text_ok(&p->text) || add_tokens(&p->tokens, j->pending.at, j->pending.n);
+    j->pending.n = 0;
     if (!j->only_end) pthread_cond_signal(&j->changed);
     pthread_mutex_unlock(&j->lock);
     return bad;
@@ -147,6 +191,14 @@ static void take_piece(struct job *j, enum q_part *part, struct text *out)
     if (p.text.n) text_add(out, p.text.at, p.text.n);
     out->bad |= p.text.bad;
     text_free(&p.text);
+    free(j->taken.at);
+    j->taken = p.tokens;
+}
+
+int job_tokens(struct job *j, const struct q_token **t)
+{
+    *t = j->taken.at;
+    return j->taken.n;
 }
 
 enum job_event job_take(struct job *j, double seconds, enum q_part *part, struct text *out)

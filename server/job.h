@@ -39,7 +39,18 @@ struct job_ask {
     char *stop[4];                       /* owned */
     int n_stop;
     int thinking;                        /* the prompt ends inside a think block */
+    int think_budget;                    /* tokens after which an open think block is closed; -1: none */
+    int raw;                             /* no parts: all is content */
+    int echo;                            /* the prompt's text comes first */
+    int logprobs;                        /* tokens are told, with so many most likely ids (0 .. Q_MOST_TOP); -1: none */
+    int32_t *bias_id;                    /* owned: [n_bias], at most 1000 */
+    float *bias;                         /* owned */
+    int n_bias;
+    int ignore_eos;
+    unsigned client;                     /* who asks: clients share the engine fairly, whatever the number of their jobs */
 };
+/* What says nothing: no limits, no logprobs. */
+struct job_ask job_ask_default(void);
 
 struct job;
 /* Takes the contents of *ask, on failure too. fd: the client's socket, -1: none to watch; probe: client.h. */
@@ -51,6 +62,8 @@ const struct job_ask *job_asked(const struct job *j);
 
 /* The engine's side. */
 int job_put(struct job *j, enum q_part part, const char *s, size_t n);   /* non-zero: no memory */
+/* With logprobs >= 0: each token before its text. Non-zero: no memory. */
+int job_token(struct job *j, const struct q_token *t);
 void job_end(struct job *j, const struct job_outcome *o);                /* the first end counts */
 /* Non-zero: the answer need not go on: its client is gone, or the server ends. */
 int job_unwanted(struct job *j);
@@ -58,6 +71,9 @@ int job_unwanted(struct job *j);
 /* The connection's side. Waits up to `seconds`; a piece is appended to *out. Looks at the client while it waits and returns JOB_GONE
  * when it left. */
 enum job_event job_take(struct job *j, double seconds, enum q_part *part, struct text *out);
+/* The tokens of the piece that was taken last, valid until the next take; their number. A token comes with the piece that its text ends in or
+ * a later one; tokens of tags have q_token.part Q_PART_THINKING. Those of a text that was never let out (an end token, a stop string) never come. */
+int job_tokens(struct job *j, const struct q_token **t);
 /* Waits for the outcome alone, without being woken for text: JOB_DONE (the text is still there to be taken) or JOB_GONE. */
 enum job_event job_wait(struct job *j);
 void job_outcome(struct job *j, struct job_outcome *o);                  /* after JOB_DONE */

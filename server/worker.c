@@ -51,16 +51,40 @@ static int open_all(struct worker *w, struct q_err *e)
 
 static int unwanted(void *arg) { return job_unwanted(arg); }
 static int put(void *arg, enum q_part part, const char *s, size_t n) { return job_put(arg, part, s, n); }
+static int put_token(void *arg, const struct q_token *t) { return job_token(arg, t); }
+
+static int echo(struct worker *w, struct job *j, struct q_err *e)
+{
+    const struct tok_ids *ids = &job_asked(j)->prompt;
+    const struct tokenizer *t = q_engine_tokenizer(w->engine);
+    struct tok_stream stream = {0};
+    struct tok_text text = {0};
+    int rc = Q_OK;
+    for (size_t i = 0; i < ids->n && !rc; i++) rc = tok_stream_push(&stream, t, ids->at[i], &text, e);
+    if (!rc) rc = tok_stream_flush(&stream, &text, e);
+    if (!rc && text.n && job_put(j, Q_PART_CONTENT, text.at, text.n)) rc = q_fail(e, Q_EMEM, "no memory for the prompt's text");
+    free(text.at);
+    return rc;
+}
+
+static struct q_answer_opts options(struct job *j)
+{
+    const struct job_ask *ask = job_asked(j);
+    return (struct q_answer_opts){.sampling = ask->sampling, .max_tokens = ask->max_tokens, .stop = (const char *const *)ask->stop,
+        .n_stop = ask->n_stop, .thinking = ask->thinking, .raw = ask->raw, .ignore_eos = ask->ignore_eos,
+        .thinking_limited = ask->think_budget >= 0, .think_budget = ask->think_budget, .n_top = ask->logprobs > 0 ? ask->logprobs : 0,
+        .bias_id = ask->bias_id, .bias = ask->bias, .n_bias = ask->n_bias,
+        .cancelled = unwanted, .text = put, .token = ask->logprobs >= 0 ? put_token : NULL, .arg = j};
+}
 
 static void answer(struct worker *w, struct job *j)
 {
     const struct job_ask *ask = job_asked(j);
     struct job_outcome out = {.end = JOB_CANCELLED};
-    const struct q_answer_opts o = {.sampling = ask->sampling, .max_tokens = ask->max_tokens,
-        .stop = (const char *const *)ask->stop, .n_stop = ask->n_stop, .thinking = ask->thinking,
-        .cancelled = unwanted, .text = put, .arg = j};
+    const struct q_answer_opts o = options(j);
     if (!job_unwanted(j)) {
-        int rc = q_talk_answer(w->talk, ask->prompt.at, ask->prompt.n, &o, &out.answer, &out.err);
+        int rc = ask->echo ? echo(w, j, &out.err) : Q_OK;
+        if (!rc) rc = q_talk_answer(w->talk, ask->prompt.at, ask->prompt.n, &o, &out.answer, &out.err);
         out.end = rc ? JOB_FAILED : out.answer.finish == Q_FINISH_CANCELLED ? JOB_CANCELLED : JOB_ANSWERED;
     }
     queue_done(w->o.queue, j, &out);

@@ -41,6 +41,7 @@ struct record {
     struct q_answer answer;
     int ids[MOST];
     float logprob[MOST];
+    struct q_token token[MOST];
     int n, asked, texts, cancel_at, leave_at_text, leave_at_token;
     char part[2][4096];
 };
@@ -61,12 +62,13 @@ static int on_text(void *arg, enum q_part part, const char *s, size_t n)
     return ++r->texts == r->leave_at_text;
 }
 
-static int on_token(void *arg, int id, float logprob)
+static int on_token(void *arg, const struct q_token *t)
 {
     struct record *r = arg;
     assert_in_range(r->n, 0, MOST - 1);
-    r->ids[r->n] = id;
-    r->logprob[r->n++] = logprob;
+    r->ids[r->n] = t->id;
+    r->token[r->n] = *t;
+    r->logprob[r->n++] = t->logprob;
     return r->n == r->leave_at_token;
 }
 
@@ -334,6 +336,7 @@ static void expect(struct q_talk *t, const char *prompt, const struct q_answer_o
     assert_string_equal(r.part[Q_PART_THINKING], thought);
     assert_string_equal(r.part[Q_PART_CONTENT], content);
     assert_int_equal(r.answer.finish, finish);
+    assert_true(r.answer.stopped_by < o.n_stop);
 }
 
 static void test_stop_strings(void **state)
@@ -387,6 +390,90 @@ static void test_thinking_apart(void **state)
     expect(t, prompt, &o, Q_FINISH_STOP, thought, "");
     stops[0] = "\n\n";
     expect(t, prompt, &o, Q_FINISH_STOP, r.part[Q_PART_THINKING], r.part[Q_PART_CONTENT]);
+    q_talk_close(t);
+}
+
+static void test_a_thinking_budget_closes_the_block(void **state)
+{
+    struct q_talk *t = open_talk(engine);
+    static const char prompt[] = USER "What is 17 + 25?<|im_end|>\n" THINK;
+    struct record whole = {0};
+    struct q_answer_opts o = options(&whole);
+    o.thinking = 1;
+    ask(t, prompt, &o, &whole);
+    struct tok_ids close = encode("\n</think>\n\n");
+    int natural = whole.answer.n_thinking;
+    assert_in_range(natural, 5, whole.n - 1);
+    for (int budget = 0; budget < natural + 3; budget++) {
+        struct record r = {0};
+        o.arg = &r;
+        o.thinking_limited = 1;
+        o.think_budget = budget;
+        ask(t, prompt, &o, &r);
+        assert_true(r.part[Q_PART_CONTENT][0] && r.part[Q_PART_CONTENT][0] != '\n');
+        assert_non_null(strstr(whole.part[Q_PART_THINKING], r.part[Q_PART_THINKING]));
+        assert_int_equal(r.answer.finish, Q_FINISH_STOP);
+        if (budget >= natural) {
+            same(&whole, &r);
+            continue;
+        }
+        assert_memory_equal(r.ids, whole.ids, (size_t)budget * sizeof *r.ids);
+        int at = budget; /* a budget that ends between the newline and the tag is the model's own close */
+        while (r.ids[at] != close.at[0]) assert_in_range(++at, 0, budget + 3);
+        assert_memory_equal(r.ids + at, close.at, close.n * sizeof *close.at);
+        assert_int_equal(r.answer.n_thinking, at + 2);
+        for (int i = 0; i < r.n - 1; i++) assert_int_equal(r.token[i].part, i < at + (int)close.n ? Q_PART_THINKING : Q_PART_CONTENT);
+    }
+    free(close.at);
+    q_talk_close(t);
+}
+
+static void test_biases_and_ends_that_do_not_count(void **state)
+{
+    struct q_talk *t = open_talk(engine);
+    struct record plain = {0}, biased = {0}, on = {0};
+    struct q_answer_opts o = options(&plain);
+    ask(t, CAPITAL PLAIN, &o, &plain);
+    const int32_t never[] = {plain.ids[1]};
+    const float much[] = {-100};
+    o.arg = &biased;
+    o.bias_id = never, o.bias = much, o.n_bias = 1;
+    o.max_tokens = 12;
+    ask(t, CAPITAL PLAIN, &o, &biased);
+    assert_int_equal(biased.ids[0], plain.ids[0]);
+    for (int i = 0; i < biased.n; i++) assert_int_not_equal(biased.ids[i], never[0]);
+    o = options(&on);
+    o.ignore_eos = 1;
+    o.max_tokens = plain.n + 20;
+    ask(t, CAPITAL PLAIN, &o, &on);
+    assert_int_equal(on.n, plain.n + 20);
+    assert_int_equal(on.answer.finish, Q_FINISH_LENGTH);
+    assert_memory_equal(on.ids, plain.ids, (size_t)(plain.n - 1) * sizeof *on.ids);
+    q_talk_close(t);
+}
+
+/* The 17 that come from all logits begin with the 16 that the device picks, and greedy draws the first. */
+static void test_logprobs(void **state)
+{
+    struct q_talk *t = open_talk(engine);
+    struct record few = {0}, many = {0};
+    struct q_answer_opts o = options(&few);
+    o.n_top = Q_TOP;
+    ask(t, CAPITAL PLAIN, &o, &few);
+    o.arg = &many;
+    o.n_top = Q_TOP + 1;
+    ask(t, CAPITAL PLAIN, &o, &many);
+    same(&few, &many);
+    for (int i = 0; i < few.n; i++) {
+        const struct q_token *a = &few.token[i], *b = &many.token[i];
+        assert_int_equal(a->n_top, Q_TOP);
+        assert_int_equal(b->n_top, Q_TOP + 1);
+        assert_int_equal(a->top_id[0], a->id);
+        assert_memory_equal(a->top_id, b->top_id, sizeof(int) * Q_TOP);
+        assert_true(a->top_logprob[0] - a->logprob < 1e-5f && a->logprob - a->top_logprob[0] < 1e-5f);
+        for (int k = 0; k < Q_TOP; k++) assert_true(a->top_logprob[k] - b->top_logprob[k] < 1e-4f && b->top_logprob[k] - a->top_logprob[k] < 1e-4f);
+        for (int k = 0; k < Q_TOP; k++) assert_true(b->top_logprob[k] >= b->top_logprob[k + 1]);
+    }
     q_talk_close(t);
 }
 
@@ -478,7 +565,10 @@ int main(void)
                                        cmocka_unit_test(test_a_callback_that_has_had_enough),
                                        cmocka_unit_test(test_stop_strings),
                                        cmocka_unit_test(test_thinking_apart),
-                                       cmocka_unit_test(test_raw_is_all_content),
+                                       cmocka_unit_test(test_a_thinking_budget_closes_the_block),
+        cmocka_unit_test(test_biases_and_ends_that_do_not_count),
+        cmocka_unit_test(test_logprobs),
+        cmocka_unit_test(test_raw_is_all_content),
                                        cmocka_unit_test(test_limits),
                                        cmocka_unit_test(test_refusals_leave_it_usable)};
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -16,7 +16,7 @@
 
 static struct job *new_job(int fd)
 {
-    struct job_ask ask = {.max_tokens = -1};
+    struct job_ask ask = job_ask_default();
     struct job *j;
     assert_int_equal(job_open(&j, &ask, fd, 0, NULL), Q_OK);
     return j;
@@ -47,6 +47,31 @@ static void test_pieces_come_out_in_order_and_joined(void **state)
     job_outcome(j, &o);
     assert_int_equal(o.end, JOB_ANSWERED); /* the first end counts */
     assert_int_equal(o.answer.n_generated, 3);
+    text_free(&t);
+    job_drop(j);
+}
+
+static void test_tokens_come_with_their_text(void **state)
+{
+    struct job *j = new_job(-1);
+    struct text t = {0};
+    enum q_part part;
+    const struct q_token *tk;
+    job_token(j, &(struct q_token){.id = 1});
+    job_token(j, &(struct q_token){.id = 2}); /* a character in two tokens */
+    job_put(j, Q_PART_CONTENT, "é", 2);
+    job_token(j, &(struct q_token){.id = 3});
+    job_put(j, Q_PART_CONTENT, "a", 1);
+    assert_int_equal(job_take(j, 0, &part, &t), JOB_TEXT);
+    assert_int_equal(job_tokens(j, &tk), 3);
+    for (int i = 0; i < 3; i++) assert_int_equal(tk[i].id, i + 1);
+    job_put(j, Q_PART_CONTENT, "b", 1);
+    job_token(j, &(struct q_token){.id = 9}); /* an end token */
+    job_end(j, &(struct job_outcome){.end = JOB_ANSWERED});
+    assert_int_equal(job_take(j, 0, &part, &t), JOB_TEXT);
+    assert_int_equal(job_tokens(j, &tk), 0);
+    assert_int_equal(job_take(j, 0, &part, &t), JOB_DONE);
+    assert_string_equal(t.at, "éab");
     text_free(&t);
     job_drop(j);
 }
@@ -295,6 +320,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pieces_come_out_in_order_and_joined),
+        cmocka_unit_test(test_tokens_come_with_their_text),
         cmocka_unit_test(test_waiting_ends_with_the_time_or_the_client),
         cmocka_unit_test(test_a_close_after_the_grace_is_gone),
         cmocka_unit_test(test_an_early_end_of_sending_is_not_gone_until_it_closes),
