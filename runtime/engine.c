@@ -124,9 +124,21 @@ static void tell_device(const struct q_engine *en)
     if (en->o.threads > cpus) say(en, "%d threads on %d processor%s that this program may use: they take turns", en->o.threads, cpus, cpus == 1 ? "" : "s");
 }
 
+/* Weights are from KERNELS_END to WEIGHTS_END of the way; the rest is short where no kernel has to be built. */
+#define KERNELS_END 0.1
+#define WEIGHTS_END 0.95
+
+static void progress(const struct q_engine *en, const char *stage, double fraction)
+{
+    if (en->o.progress) en->o.progress(en->o.progress_arg, stage, fraction);
+}
+
+static void weights_progress(void *arg, double fraction) { progress(arg, "weights", KERNELS_END + (WEIGHTS_END - KERNELS_END) * fraction); }
+
 static int open_weights(struct q_engine *en, struct q_err *e)
 {
-    struct q_weights_opts o = {.model = en->model, .kernels = en->kernels, .numerics = en->o.numerics, .say = en->o.say, .say_arg = en->o.say_arg};
+    struct q_weights_opts o = {.model = en->model, .kernels = en->kernels, .numerics = en->o.numerics, .say = en->o.say, .say_arg = en->o.say_arg,
+                               .progress = weights_progress, .progress_arg = en};
     return weights_open(&en->weights, en->device, &o, e);
 }
 
@@ -174,14 +186,18 @@ int q_engine_open(struct q_engine **out, const struct q_engine_opts *o, struct q
     struct q_engine *en = calloc(1, sizeof *en);
     if (!en) return q_fail(e, Q_EMEM, "no memory for an engine");
     en->o = *o;
+    progress(en, "model", 0);
     int rc = device_open(&en->device, o->device, o->threads, e);
     if (!rc) en->device->careful = o->debug_launch;
     if (!rc) rc = open_model(en, e);
     if (!rc) rc = fill_defaults(en, e);
     if (!rc) tell_device(en);
     if (!rc) rc = check_plan(en, e);
+    if (!rc) progress(en, "kernels", 0.01);
     if (!rc) rc = open_kernels(en, e);
+    if (!rc) progress(en, "weights", KERNELS_END);
     if (!rc) rc = open_weights(en, e);
+    if (!rc) progress(en, "memory", WEIGHTS_END);
     if (!rc) rc = open_memory(en, e);
     if (!rc) rc = open_results(en, e);
     if (!rc) rc = open_forward(en, e);

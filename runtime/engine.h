@@ -39,6 +39,9 @@ struct q_engine_opts {
     const char *program_dir;            /* where quarry-tune lies */
     void (*say)(void *arg, const char *line);   /* facts and progress; may be NULL */
     void *say_arg;
+    /* How far opening is, 0 to 1, with a static word for what is done now; may be NULL. Weights are most of it. */
+    void (*progress)(void *arg, const char *stage, double fraction);
+    void *progress_arg;
 };
 
 int q_engine_open(struct q_engine **en, const struct q_engine_opts *o, struct q_err *e);

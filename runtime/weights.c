@@ -160,8 +160,10 @@ static int place_all(struct q_weights *ws, const struct q_weights_opts *o, struc
 {
     int rc = Q_OK;
     if (!ws->device->host_memory) return weights_upload(ws, o, e);
-    for (int i = 0; i < ws->n && !rc; i++)
+    for (int i = 0; i < ws->n && !rc; i++) {
         if (!weights_twin(ws, &ws->w[i])) rc = place_on_host(ws, o, &ws->w[i], e);
+        if (o->progress) o->progress(o->progress_arg, (double)(i + 1) / ws->n);
+    }
     return rc;
 }
 

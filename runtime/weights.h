@@ -39,6 +39,8 @@ struct q_weights_opts {
     enum q_numerics numerics;
     void (*say)(void *arg, const char *line);   /* progress of a long load; may be NULL */
     void *say_arg;
+    void (*progress)(void *arg, double fraction);   /* 0 to 1 of the bytes; may be NULL */
+    void *progress_arg;
 };
 
 int weights_open(struct q_weights *ws, struct q_device *d, const struct q_weights_opts *o, struct q_err *e);

@@ -28,6 +28,7 @@ static void tell(struct upload *u, size_t bytes)
     char line[160];
     double t = clock_s(), took = t - u->start;
     u->done += bytes;
+    if (u->o->progress && u->total) u->o->progress(u->o->progress_arg, (double)u->done / (double)u->total);
     if (!u->o->say || t - u->told < 2) return;
     u->told = t;
     double rate = (double)u->done / took;

@@ -40,20 +40,24 @@ static int add_lines(struct keys *k, const char *text, struct q_err *e)
     return rc;
 }
 
-int keys_open(struct keys **out, const char *path, struct q_err *e)
+int keys_open(struct keys **out, struct q_err *e)
+{
+    *out = sodium_init() < 0 ? NULL : calloc(1, sizeof **out);
+    return *out ? Q_OK : q_fail(e, Q_EMEM, "no memory for API keys");
+}
+
+int keys_add(struct keys *k, const char *key, struct q_err *e) { return add(k, key, strlen(key), e); }
+
+int keys_add_file(struct keys *k, const char *path, struct q_err *e)
 {
     char *text;
     size_t n;
-    int rc = cli_read_file(path, &text, &n, e);
+    int before = k->n, rc = cli_read_file(path, &text, &n, e);
     if (rc) return rc;
-    struct keys *k = sodium_init() < 0 ? NULL : calloc(1, sizeof *k);
-    rc = k ? add_lines(k, text, e) : q_fail(e, Q_EMEM, "no memory for API keys");
+    rc = add_lines(k, text, e);
     sodium_memzero(text, n);
     free(text);
-    if (!rc && !k->n) rc = q_fail(e, Q_EINPUT, "%s: expected API keys, one a line, found none", path);
-    if (rc) keys_close(k);
-    else *out = k;
-    return rc;
+    return rc || k->n > before ? rc : q_fail(e, Q_EINPUT, "%s: expected API keys, one a line, found none", path);
 }
 
 void keys_close(struct keys *k)
@@ -66,8 +70,12 @@ void keys_close(struct keys *k)
 int keys_match(const struct keys *k, const char *given)
 {
     unsigned char h[HASH];
-    int found = 0;
+    int which = 0;
     hash_of(given, strlen(given), h);
-    for (int i = 0; i < k->n; i++) found |= !sodium_memcmp(h, k->hash[i], HASH);
-    return found;
+    /* The last of equal ones; no branch. */
+    for (int i = 0; i < k->n; i++) {
+        int same = -!sodium_memcmp(h, k->hash[i], HASH);
+        which = (which & ~same) | ((i + 1) & same);
+    }
+    return which;
 }

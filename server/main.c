@@ -5,6 +5,7 @@
 #define _GNU_SOURCE /* pipe2 */
 #include "api.h"
 #include "listen.h"
+#include "log.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -44,12 +45,7 @@ static void on_worker(void *arg)
     }
 }
 
-static void say_line(void *arg, const char *line)
-{
-    flockfile(stderr);
-    cli_fact(arg, "%s", line);
-    funlockfile(stderr);
-}
+static void say_line(void *arg, const char *line) { log_line(arg, line); }
 
 static int take_signals(struct server *sv, struct q_err *e)
 {
@@ -82,6 +78,15 @@ static void name_model(struct server *sv)
     if (!o->alias && end && end != sv->alias && !end[5]) *end = 0;
 }
 
+static int open_keys(struct server *sv, struct q_err *e)
+{
+    const struct options *o = &sv->o;
+    if (!o->key_file && !o->n_keys) return Q_OK;
+    int rc = keys_open(&sv->keys, e);
+    for (int i = 0; i < o->n_keys && !rc; i++) rc = keys_add(sv->keys, o->key[i], e);
+    return rc || !o->key_file ? rc : keys_add_file(sv->keys, o->key_file, e);
+}
+
 static int open_server(struct server *sv, struct listener *l, struct q_err *e)
 {
     const struct options *o = &sv->o;
@@ -89,14 +94,16 @@ static int open_server(struct server *sv, struct listener *l, struct q_err *e)
     sv->created = time(NULL);
     name_model(sv);
     int rc = sodium_init() < 0 ? q_fail(e, Q_EIO, "no random numbers from the system") : take_signals(sv, e);
-    if (!rc && o->key_file) rc = keys_open(&sv->keys, o->key_file, e);
+    if (!rc) rc = open_keys(sv, e);
     if (!rc && o->template_file) rc = cli_read_file(o->template_file, &sv->jinja, &n, e);
-    if (!rc) rc = once_open(&sv->told, say_line, &sv->o.cli, e);
+    if (!rc) rc = once_open(&sv->told, say_line, &sv->o, e);
     if (!rc) rc = queue_open(&sv->queue, o->queue, e);
     if (!rc) rc = listen_open(l, o->host, o->port, e);
     if (rc) return rc;
     sv->o.cli.engine.say = say_line;
-    sv->o.cli.engine.say_arg = &sv->o.cli;
+    sv->o.cli.engine.say_arg = &sv->o;
+    sv->o.cli.engine.progress = load_progress;
+    sv->o.cli.engine.progress_arg = &sv->load;
     const struct worker_opts w = {.engine = sv->o.cli.engine, .jinja = sv->jinja, .queue = sv->queue, .changed = on_worker, .arg = sv};
     rc = worker_start(&sv->worker, &w, e);
     if (!rc) rc = http_start(&sv->http, sv, l->fd, routes, sizeof routes / sizeof *routes, e);
@@ -107,7 +114,8 @@ static void tell_where(const struct server *sv, const struct listener *l)
 {
     printf("listening on http://%s\n", l->where);
     fflush(stdout);
-    if (!l->loopback && !sv->keys) fprintf(stderr, "quarry serve: warning: anybody who reaches %s may use it: no --api-key-file was given\n", l->where);
+    if (!l->loopback && !sv->keys) fprintf(stderr, "quarry serve: warning: anybody who reaches %s%s may use it: no API key was given\n",
+                                          l->where, sv->o.cors.any ? ", and any page a browser shows," : "");
 }
 
 /* Until a signal comes (0) or loading failed (1, after its line). */
@@ -117,7 +125,7 @@ static int serve(struct server *sv)
     for (;;) {
         if (wait_wake(sv, -1) == 's') return 0;
         enum worker_state s = worker_state(sv->worker);
-        if (s == WORKER_READY) say_line(&sv->o.cli, "ready");
+        if (s == WORKER_READY) say_line(&sv->o, "ready");
         if (s != WORKER_FAILED) continue;
         worker_error(sv->worker, &e);
         return cli_fail(&sv->o.cli, &e);

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OPT_HOST = CLI_OWN, OPT_PORT, OPT_QUEUE, OPT_DRAIN, OPT_ALIAS, OPT_KEYS, OPT_TEMPLATE, OPT_KWARGS };
+enum { OPT_HOST = CLI_OWN, OPT_PORT, OPT_QUEUE, OPT_DRAIN, OPT_ALIAS, OPT_KEY, OPT_KEYS, OPT_TEMPLATE, OPT_KWARGS,
+       OPT_CORS, OPT_MAX_BODY, OPT_HEADER_TIME, OPT_BODY_TIME, OPT_LOG_JSON, OPT_LOG_TEXT };
 
 static const struct option longs[] = {CLI_LONG,
                                       {"host", 1, 0, OPT_HOST},
@@ -12,9 +13,16 @@ static const struct option longs[] = {CLI_LONG,
                                       {"queue", 1, 0, OPT_QUEUE},
                                       {"drain", 1, 0, OPT_DRAIN},
                                       {"alias", 1, 0, OPT_ALIAS},
+                                      {"api-key", 1, 0, OPT_KEY},
                                       {"api-key-file", 1, 0, OPT_KEYS},
                                       {"chat-template-file", 1, 0, OPT_TEMPLATE},
                                       {"chat-template-kwargs", 1, 0, OPT_KWARGS},
+                                      {"cors", 1, 0, OPT_CORS},
+                                      {"max-body", 1, 0, OPT_MAX_BODY},
+                                      {"header-time", 1, 0, OPT_HEADER_TIME},
+                                      {"body-time", 1, 0, OPT_BODY_TIME},
+                                      {"log-json", 0, 0, OPT_LOG_JSON},
+                                      {"log-text", 0, 0, OPT_LOG_TEXT},
                                       {0, 0, 0, 0}};
 
 static void help(void)
@@ -23,10 +31,17 @@ static void help(void)
            "  --port N            where to listen (default 8080; 0: any free port, which is printed)\n"
            "  --host A            address to listen on (default 127.0.0.1: this machine alone)\n"
            "  --alias NAME        the model's name in the API (default: the file's name)\n"
-           "  --api-key-file F    API keys, one a line; without it none is asked for\n"
+           "  --api-key KEY       a key that requests must bring; may be given again (whoever lists processes sees it: a file hides it)\n"
+           "  --api-key-file F    API keys, one a line, # begins a comment line; without keys none is asked for\n"
+           "  --cors LIST         origins whose pages may use the server, https://chat.example,http://localhost:3000, or * (default: none)\n"
            "  --chat-template-file F    a chat template instead of the model file's\n"
            "  --chat-template-kwargs JSON    template options of requests that give none, {\"enable_thinking\": false}\n"
            "  --queue N           requests that may wait for the one that runs (default 64); more get 429\n"
+           "  --max-body MIB      the largest body of a request (default 16)\n"
+           "  --header-time S     seconds within which a request's headers must be there (default 30)\n"
+           "  --body-time S       seconds for its body (default 300)\n"
+           "  --log-json          the log as JSON, one object a line\n"
+           "  --log-text          also log what is asked and answered (default: never)\n"
            "  --drain S           seconds that SIGTERM lets requests go on (default 20)\n%s",
            cli_engine_help);
 }
@@ -39,6 +54,24 @@ static int number(struct options *o, const char *name, const char *value, long l
     return 0;
 }
 
+static int add_key(struct options *o, const char *value)
+{
+    if (!*value) return cli_usage(&o->cli, "--api-key expects a key, not an empty word"), -1;
+    if (o->n_keys == OPTIONS_KEYS) return cli_usage(&o->cli, "--api-key may be given 64 times; more keys go into a file"), -1;
+    o->key[o->n_keys++] = value;
+    return 0;
+}
+
+static int add_cors(struct options *o, const char *value)
+{
+    char line[300];
+    const char *wrong = cors_read(&o->cors, value);
+    if (!wrong) return 0;
+    snprintf(line, sizeof line, "--cors %.100s: %s", value, wrong);
+    cli_usage(&o->cli, line);
+    return -1;
+}
+
 static int own_option(struct options *o, int opt, const char *value)
 {
     switch (opt) {
@@ -47,6 +80,13 @@ static int own_option(struct options *o, int opt, const char *value)
     case OPT_QUEUE: return number(o, "--queue", value, 1, 4096, &o->queue);
     case OPT_DRAIN: return number(o, "--drain", value, 0, 3600, &o->drain_s);
     case OPT_ALIAS: o->alias = value; return 0;
+    case OPT_KEY: return add_key(o, value);
+    case OPT_CORS: return add_cors(o, value);
+    case OPT_MAX_BODY: return number(o, "--max-body", value, 1, 1024, &o->max_body_mib);
+    case OPT_HEADER_TIME: return number(o, "--header-time", value, 1, 3600, &o->header_s);
+    case OPT_BODY_TIME: return number(o, "--body-time", value, 1, 86400, &o->body_s);
+    case OPT_LOG_JSON: o->log_json = 1; return 0;
+    case OPT_LOG_TEXT: o->log_text = 1; return 0;
     case OPT_KEYS: o->key_file = value; return 0;
     case OPT_TEMPLATE: o->template_file = value; return 0;
     case OPT_KWARGS: o->kwargs = value; return 0;
@@ -79,6 +119,9 @@ int options_read(struct options *o, int argc, char **argv)
     o->port = 8080;
     o->queue = 64;
     o->drain_s = 20;
+    o->max_body_mib = 16;         /* JSON of small values takes some 30 times its length when parsed */
+    o->header_s = 30;
+    o->body_s = 300;
     o->cli.engine.max_rows = 256; /* a client that leaves is noticed between prefill steps */
     o->cli.engine.max_snaps = 4;  /* earlier prompts that a next one may continue */
     for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT, longs, NULL)) != -1;) {

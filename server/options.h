@@ -2,7 +2,10 @@
 #ifndef S_OPTIONS_H
 #define S_OPTIONS_H
 
+#include "cors.h"
 #include "runtime/cli.h"
+
+enum { OPTIONS_KEYS = 64 };
 
 struct options {
     struct q_cli cli;
@@ -12,6 +15,12 @@ struct options {
     int drain_s;                 /* how long SIGTERM lets requests go on */
     const char *alias;           /* NULL: the file's name */
     const char *key_file, *template_file;   /* or NULL */
+    const char *key[OPTIONS_KEYS];
+    int n_keys;
+    struct cors cors;
+    int max_body_mib;
+    int header_s, body_s;        /* how long a client may take to send a request's head, and its body */
+    int log_json, log_text;
     const char *kwargs;          /* JSON object of template options, or NULL */
 };
 

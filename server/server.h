@@ -3,6 +3,7 @@
 #define S_SERVER_H
 
 #include "keys.h"
+#include "load.h"
 #include "options.h"
 #include "queue.h"
 #include "request.h"
@@ -19,6 +20,7 @@ struct server {
     struct worker *worker;       /* owned */
     struct once *told;           /* owned */
     struct http *http;           /* owned */
+    struct load load;
     int wake[2];                 /* owned pipe: a byte tells main to look */
 };
 

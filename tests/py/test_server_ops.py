@@ -1,0 +1,235 @@
+"""What operators of `quarry-serve` meet: keys, CORS, limits of size, time and number, logs, refusals of what is not there."""
+import json
+import re
+import socket
+import time
+
+import pytest
+
+from test_server import (NORWAY, OSLO, USER, alive, is_error, program, raw_exchange, refused, request_bytes, server, start)  # noqa: F401
+
+
+def status_of(raw):
+    return int(raw.split(b" ", 2)[1])
+
+
+def slowly(s, data, step=0.2, seconds=20):
+    """Sends byte by byte until the server has had enough; what it said."""
+    end = time.monotonic() + seconds
+    s.settimeout(step)
+    got = b""
+    for at in range(len(data)):
+        assert time.monotonic() < end, "expected it to be cut off"
+        try:
+            s.sendall(data[at:at + 1])
+            piece = s.recv(65536)
+            if not piece:
+                return got
+            got += piece
+        except TimeoutError:
+            continue
+        except OSError:
+            return got
+    raise AssertionError("all was taken")
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+def test_keys_of_the_command_line_and_a_file(start, tmp_path):
+    path = tmp_path / "keys"
+    path.write_text("# the team\nin-the-file\n")
+    s = start("--api-key", "one", "--api-key", "two", "--api-key-file", path)
+    for key in ("one", "two", "in-the-file"):
+        assert s.get("/v1/models", headers={"Authorization": f"Bearer {key}"})[0] == 200
+        assert s.get("/v1/models", headers={"X-Api-Key": key})[0] == 200
+    for key in ("on", "one ", "three", "# the team", ""):
+        is_error(*s.get("/v1/models", headers={"X-Api-Key": key}), 401)
+    # The right key in either place is enough.
+    assert s.get("/v1/models", headers={"Authorization": "Bearer wrong", "X-Api-Key": "two"})[0] == 200
+    assert s.get("/health")[0] == 200 and s.ask("OPTIONS", "/v1/chat/completions")[0] == 204
+    s.stop()
+    assert not any(key in s.err for key in ("one\n", '"two"', "in-the-file"))
+
+
+def test_keys_that_are_none(program, tmp_path):
+    refused(program, "-m", "x", "--api-key", "", status=2)
+    refused(program, "-m", "x", *["--api-key", "k"] * 65, status=2)
+
+
+# --- other sites' pages -----------------------------------------------------------------------------------------------
+
+
+def test_cors_is_off_unless_asked_for(server):
+    for method, path in (("GET", "/v1/models"), ("OPTIONS", "/v1/chat/completions"), ("GET", "/nope")):
+        headers = server.ask(method, path, headers={"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"})[1]
+        assert not [h for h in headers if h.lower().startswith("access-control")]
+
+
+def test_cors_for_the_origins_that_are_named(start):
+    s = start("--cors", "http://localhost:3000,https://chat.example", "--api-key", "k")
+    good = {"Origin": "https://chat.example"}
+    asks = {**good, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization, x-stainless-os"}
+    status, headers, _ = s.ask("OPTIONS", "/v1/chat/completions", headers=asks)
+    assert status == 204 and headers["Access-Control-Allow-Origin"] == "https://chat.example" and headers["Vary"] == "Origin"
+    assert "POST" in headers["Access-Control-Allow-Methods"] and "x-stainless-os" in headers["Access-Control-Allow-Headers"]
+    # A refusal can be read by the page too.
+    status, headers, raw = s.get("/v1/models", headers=good)
+    is_error(status, headers, raw, 401)
+    assert headers["Access-Control-Allow-Origin"] == "https://chat.example"
+    for other in ("https://chat.example.evil", "http://chat.example", "null", "https://chat.example:443"):
+        assert "Access-Control-Allow-Origin" not in s.get("/health", headers={"Origin": other})[1]
+
+
+def test_cors_for_all(start):
+    s = start("--cors", "*", "--host", "0.0.0.0")
+    assert s.get("/health", headers={"Origin": "http://a.example"})[1]["Access-Control-Allow-Origin"] == "*"
+    s.stop()
+    assert "any page a browser shows" in s.err
+
+
+@pytest.mark.parametrize("origins", ["", "chat.example", "http://", "http://a/", "http://a,", "null", "http://A.example", "http://a b"])
+def test_origins_that_are_none(program, origins):
+    refused(program, "-m", "x", "--cors", origins, status=2)
+
+
+def test_a_page_of_another_site_cannot_have_us_work(server):
+    """Browsers send a form or text/plain across sites without asking first."""
+    cross = {"Sec-Fetch-Site": "cross-site", "Origin": "http://evil.example", "Content-Type": "text/plain"}
+    is_error(*server.ask("POST", "/v1/chat/completions", NORWAY, headers=cross), 403)
+    assert server.ask("POST", "/v1/chat/completions", NORWAY, headers={**cross, "Sec-Fetch-Site": "same-origin"})[0] == 200
+    assert server.get("/health", headers=cross)[0] == 200
+
+
+# --- what is not there ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path,word", [("/v1/embeddings", "embeddings"), ("/embeddings", "embeddings"), ("/v1/rerank", "reranking"), ("/v1/audio/speech", "audio"),
+                                       ("/v1/images/generations", "images"), ("/v1/files", "files"), ("/v1/batches", "batches"), ("/api/chat", "Ollama"),
+                                       ("/v1/moderations", "moderation"), ("/v1/fine_tuning/jobs", "fine-tuning"), ("/v1/assistants", "assistants")])
+def test_endpoints_of_others_are_refused_with_the_reason(server, path, word):
+    e = is_error(*server.ask("POST", path, {"model": "tiny", "input": "x"}), 404)
+    assert e["code"] == "unsupported_endpoint" and word in e["message"]
+
+
+def test_every_answer_has_an_id_of_its_own(server):
+    ids = [server.get(path)[1]["X-Request-Id"] for path in ("/health", "/nope", "/v1/models")]
+    assert len(set(ids)) == 3 and all(i.startswith("req-") for i in ids)
+
+
+# --- size, time, number -----------------------------------------------------------------------------------------------
+
+
+def test_a_body_larger_than_allowed(start):
+    s = start("--max-body", 1)
+    large = {"messages": USER, "user": "x" * (3 << 19)}  # a client that writes it whole before it reads
+    is_error(*s.ask("POST", "/v1/chat/completions", large), 413)
+    chunks = b"".join(b"10000\r\n" + b" " * 65536 + b"\r\n" for _ in range(17))
+    got = raw_exchange(s, b"POST /tokenize HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
+    assert status_of(got) == 413
+    alive(s)
+
+
+def test_headers_beyond_measure(server):
+    lines = b"".join(b"X-%d: y\r\n" % i for i in range(200))
+    assert status_of(raw_exchange(server, b"GET /health HTTP/1.1\r\nHost: x\r\n" + lines + b"\r\n")) == 431
+    for huge in (b"X-A: " + b"y" * 200000, b"Y" * 200000 + b": x"):
+        assert 400 <= status_of(raw_exchange(server, b"GET /health HTTP/1.1\r\nHost: x\r\n" + huge + b"\r\n\r\n")) < 500
+    assert 400 <= status_of(raw_exchange(server, b"GET /" + b"a" * 200000 + b" HTTP/1.1\r\nHost: x\r\n\r\n")) < 500
+    alive(server)
+
+
+LENGTHS = [b"Content-Length: -1", b"Content-Length: +5", b"Content-Length: 5 5", b"Content-Length: 0x5", b"Content-Length: 99999999999999999999", b"Content-Length: ",
+           b"Content-Length: 5\r\nContent-Length: 5", b"Content-Length: 5\r\nTransfer-Encoding: chunked", b"Transfer-Encoding: gzip, chunked",
+           b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", b"Transfer-Encoding: identity"]
+
+
+@pytest.mark.parametrize("lines", LENGTHS, ids=repr)
+def test_lengths_that_are_none(server, lines):
+    got = raw_exchange(server, b"POST /tokenize HTTP/1.1\r\nHost: x\r\n" + lines + b"\r\n\r\n{}   ")
+    assert 400 <= status_of(got) < 500, got
+    alive(server)
+
+
+def test_who_sends_too_slowly_is_cut_off(start):
+    s = start("--header-time", 1, "--body-time", 2)
+    line, head = b"POST /tokenize HTTP/1.1\r\n", b"Host: x\r\nContent-Length: 1000\r\n\r\n"
+    connect = lambda: socket.create_connection(("127.0.0.1", s.port), timeout=20)
+    with connect() as silent, connect() as request_line, connect() as headers, connect() as body:
+        headers.sendall(line)
+        body.sendall(line + head)
+        assert slowly(request_line, line * 10) == b""
+        got = slowly(headers, b"X-Slow: " + b"a" * 1000)
+        assert status_of(got) == 408 and b"request_timeout" in got
+        assert status_of(slowly(body, b" " * 1000)) == 408
+        silent.settimeout(10)
+        assert silent.recv(100) == b""
+    alive(s)
+    s.stop()
+    assert re.search(r"POST /tokenize 408 ", s.err)
+
+
+def test_a_slow_answer_is_not_cut_off(start):
+    """The limits of time are the client's alone: here a request waits and runs for longer than both."""
+    s = start("--header-time", 1, "--body-time", 1, "-c", 16384)
+    begin = time.monotonic()
+    story = {"messages": [{"role": "user", "content": "Tell me a story. " * 1200}], "max_tokens": 300, "presence_penalty": -100}
+    assert s.chat(**story)[0] == 200
+    if time.monotonic() - begin < 1.6:
+        pytest.skip("needs a machine where this takes longer than the limits")
+
+
+def test_more_connections_than_there_is_room_for(start):
+    s = start("--queue", 1)
+    idle = [socket.create_connection(("127.0.0.1", s.port)) for _ in range(140)]
+    time.sleep(0.3)
+    status, headers, raw = s.ask("POST", "/v1/chat/completions", NORWAY)
+    e = is_error(status, headers, raw, 429)
+    assert e["code"] == "too_many_connections" and int(headers["Retry-After"]) >= 1 and headers["Connection"] == "close"
+    assert s.get("/health")[0] == 200
+    end = time.monotonic() + 10
+    while s.ask("POST", "/v1/chat/completions", NORWAY)[0] != 200:  # the idle ones give way
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    for i in idle:
+        i.close()
+
+
+# --- logs -------------------------------------------------------------------------------------------------------------
+
+SECRET = {**NORWAY, "temperature": 0, "user": "my-secret"}
+
+
+def test_the_log_has_a_line_a_request_and_no_text(start):
+    s = start()
+    s.ask("POST", "/v1/chat/completions?token=abc", SECRET)
+    s.ask("POST", "/v1/chat/completions", {**SECRET, "stream": True})
+    s.get("/nope")
+    s.stop()
+    assert len(re.findall(r"^# POST /v1/chat/completions 200 [0-9.]+ s: prompt \d+", s.err, re.M)) == 2
+    assert re.search(r"^# GET /nope 404 ", s.err, re.M)
+    assert not any(word in s.err for word in ("Norway", "Oslo", "my-secret", "abc"))
+
+
+def test_the_text_is_logged_when_asked_for(start):
+    s = start("--log-text")
+    for stream in (False, True):
+        s.ask("POST", "/v1/chat/completions", {**SECRET, "stream": stream})
+    s.stop()
+    assert len(re.findall(r"^# req-\S+ body: .*capital of Norway", s.err, re.M)) == 2
+    answers = re.findall(r"^# req-\S+ answer: (.*)$", s.err, re.M)
+    assert OSLO in json.loads(json.loads(answers[0]))["choices"][0]["message"]["content"] and "[DONE]" in answers[1]
+
+
+def test_the_log_as_json(start):
+    s = start("--log-json", "--log-text")
+    s.ask("POST", "/v1/chat/completions", SECRET)
+    s.get("/nope%0Ainjected%ff")
+    s.stop()
+    lines = [json.loads(line) for line in s.err.splitlines()]
+    assert any(line.get("message") == "ready" for line in lines)
+    asked = next(line for line in lines if line.get("path") == "/v1/chat/completions")
+    assert asked["status"] == 200 and asked["method"] == "POST" and asked["client"] == "127.0.0.1" and asked["seconds"] > 0 and asked["body_bytes"] > 10
+    assert [line["id"] for line in lines if "body" in line][0] == asked["id"]
+    assert next(line for line in lines if line.get("status") == 404)["path"].startswith("/nope?injected")
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"]) for line in lines)
