@@ -45,17 +45,67 @@ static int guard(void *ctx, const char *s, size_t n, char **out, size_t *out_n, 
     return tok_guard(c->tokenizer, s, n, out, out_n, e);
 }
 
-int q_chat_encode(struct q_chat *c, const char *messages, const char *tools, const char *options, struct tok_ids *ids, struct q_err *e)
+/* A prompt's text as it grows; at[0..n] with a zero byte at its end. */
+struct prompt {
+    char *at; /* owned */
+    size_t n;
+};
+
+static int append(struct prompt *p, const char *s, size_t n, struct q_err *e)
+{
+    char *at = realloc(p->at, p->n + n + 1);
+    if (!at) return q_fail(e, Q_EMEM, "no memory for a prompt");
+    memcpy(at + p->n, s, n);
+    p->at = at;
+    p->n += n;
+    at[p->n] = 0;
+    return Q_OK;
+}
+
+/* Text of a message: no part of it becomes a control token. */
+static int append_guarded(struct q_chat *c, struct prompt *p, const char *s, struct q_err *e)
+{
+    char *marked = NULL;
+    size_t n = strlen(s);
+    int rc = tok_guard(c->tokenizer, s, n, &marked, &n, e);
+    if (!rc) rc = append(p, marked ? marked : s, n, e);
+    free(marked);
+    return rc;
+}
+
+static int ends_with(const struct prompt *p, const char *s)
+{
+    size_t n = strlen(s);
+    return p->n >= n && !memcmp(p->at + p->n - n, s, n);
+}
+
+/* As the templates write a finished think block (reply.h). */
+static int append_begun(struct q_chat *c, struct prompt *p, const struct q_chat_begun *b, struct q_err *e)
+{
+    int rc = Q_OK;
+    if (ends_with(p, "<think>\n")) {
+        rc = append_guarded(c, p, b->thinking, e);
+        if (!rc && *b->content) rc = append(p, "\n</think>\n\n", 11, e);
+    }
+    return rc ? rc : append_guarded(c, p, b->content, e);
+}
+
+int q_chat_continue(struct q_chat *c, const char *messages, const char *tools, const char *options, const struct q_chat_begun *begun,
+                    struct tok_ids *ids, struct q_err *e)
 {
     struct chat_text_guard g = {guard, c};
     struct chat_request r = {.messages = messages, .tools = tools, .options = options, .add_generation_prompt = true, .guard = &g};
-    char *text;
-    size_t n;
-    int rc = chat_template_render(c->template, &r, &text, &n, e);
-    if (rc) return rc;
-    rc = tok_encode(c->tokenizer, text, n, TOK_PARSE_CONTROL | TOK_GUARDED, ids, e);
-    free(text);
+    struct prompt p = {0};
+    int rc = chat_template_render(c->template, &r, &p.at, &p.n, e);
+    if (!rc && begun) rc = append_begun(c, &p, begun, e);
+    if (!rc) rc = tok_encode(c->tokenizer, p.at, p.n, TOK_PARSE_CONTROL | TOK_GUARDED, ids, e);
+    free(p.at);
     return rc;
+}
+
+int q_chat_encode(struct q_chat *c, const char *messages, const char *tools, const char *options, struct tok_ids *ids, struct q_err *e)
+{
+    return q_chat_continue(c, messages, tools, options, NULL, ids, e);
 }
 
 int q_chat_check_text(const char *what, const char *text, size_t n, struct q_err *e)

@@ -5,6 +5,7 @@
 #include "http.h"
 
 void api_chat(struct http_request *rq);          /* POST /v1/chat/completions */
+void api_completions(struct http_request *rq);   /* POST /v1/completions */
 void api_models(struct http_request *rq);        /* GET /v1/models */
 void api_model(struct http_request *rq);         /* GET /v1/models/ID */
 void api_health(struct http_request *rq);        /* GET /health */

@@ -12,6 +12,7 @@ void text_free(struct text *t)
 }
 
 int text_ok(const struct text *t) { return !t->bad; }
+const char *text_of(const struct text *t) { return t->at ? t->at : ""; }
 
 static int make_room(struct text *t, size_t more)
 {

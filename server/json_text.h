@@ -16,6 +16,8 @@ struct text {
 
 void text_free(struct text *t);
 int text_ok(const struct text *t);
+/* Its bytes, "" when there are none. */
+const char *text_of(const struct text *t);
 void text_add(struct text *t, const char *s, size_t n);
 void text_put(struct text *t, const char *s);
 void text_printf(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -19,6 +19,8 @@
 static const struct http_route routes[] = {
     {"POST", "/v1/chat/completions", api_chat, 0, 0},
     {"POST", "/chat/completions", api_chat, 0, 0},
+    {"POST", "/v1/completions", api_completions, 0, 0},
+    {"POST", "/completions", api_completions, 0, 0},
     {"GET", "/v1/models", api_models, 0, 0},
     {"GET", "/v1/models/*", api_model, 0, 0},
     {"GET", "/health", api_health, 1, 1},

@@ -61,14 +61,17 @@ struct span span_member(struct span object, const char *name)
     return (struct span){0};
 }
 
+struct span span_next(struct span array, struct span element)
+{
+    const char *p = skip_space(element.at ? element.at + element.n : array.at + 1);
+    if (element.at && *p == ',') p = skip_space(p + 1);
+    if (*p == ']') return (struct span){0};
+    return (struct span){p, (size_t)(skip_value(p) - p)};
+}
+
 struct span span_element(struct span array, size_t i)
 {
-    const char *p = skip_space(array.at + 1);
-    while (*p != ']') {
-        const char *end = skip_value(p);
-        if (!i--) return (struct span){p, (size_t)(end - p)};
-        p = skip_space(end);
-        if (*p == ',') p = skip_space(p + 1);
-    }
-    return (struct span){0};
+    struct span s = span_next(array, (struct span){0});
+    while (s.at && i--) s = span_next(array, s);
+    return s;
 }

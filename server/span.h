@@ -15,5 +15,7 @@ struct span {
 /* The value of `name` in an object, element i of an array. */
 struct span span_member(struct span object, const char *name);
 struct span span_element(struct span array, size_t i);
+/* The element behind `element`, which is of the array; the first one behind {NULL}. */
+struct span span_next(struct span array, struct span element);
 
 #endif

@@ -138,14 +138,15 @@ void worker_stop(struct worker *w)
     free_all(w);
 }
 
-int worker_encode(struct worker *w, const char *messages, const char *options, struct tok_ids *ids, struct q_err *e)
+int worker_encode(struct worker *w, const char *messages, const char *tools, const char *options, const struct q_chat_begun *begun,
+                  struct tok_ids *ids, struct q_err *e)
 {
     if (!w->chat) {
         *e = w->no_chat;
         return e->code;
     }
     pthread_mutex_lock(&w->chat_lock);
-    int rc = q_chat_encode(w->chat, messages, NULL, options, ids, e);
+    int rc = q_chat_continue(w->chat, messages, tools, options, begun, ids, e);
     pthread_mutex_unlock(&w->chat_lock);
     return rc;
 }

@@ -31,7 +31,9 @@ void worker_stop(struct worker *w);
 /* From WORKER_READY on. */
 const struct q_engine *worker_engine(const struct worker *w);
 struct q_sampling_params worker_sampling(const struct worker *w);   /* what a request that says nothing gets */
-/* The chat's prompt (runtime/chat.h). Q_EMISS: the model has no chat template. */
-int worker_encode(struct worker *w, const char *messages, const char *options, struct tok_ids *ids, struct q_err *e);
+/* The chat's prompt (q_chat_continue in runtime/chat.h). Q_EMISS: the model has no chat template. */
+struct q_chat_begun;
+int worker_encode(struct worker *w, const char *messages, const char *tools, const char *options, const struct q_chat_begun *begun,
+                  struct tok_ids *ids, struct q_err *e);
 
 #endif

@@ -1,0 +1,78 @@
+#include "ask.h"
+#include <stdlib.h>
+#include <string.h>
+
+void ask_free(struct ask *a)
+{
+    for (int i = 0; i + 1 < a->n_prompts; i++) free(a->more[i].at);
+    free(a->more);
+    job_ask_free(&a->job);
+    *a = (struct ask){0};
+}
+
+int ask_choices(const struct ask *a) { return a->n_prompts * a->n; }
+int ask_prompt_of(const struct ask *a, int choice) { return choice / a->n; }
+const struct tok_ids *ask_prompt(const struct ask *a, int prompt) { return prompt ? &a->more[prompt - 1] : &a->job.prompt; }
+
+/* NULL: no memory. */
+static void *copy_of(const void *from, size_t bytes)
+{
+    void *to = malloc(bytes ? bytes : 1);
+    return to && bytes ? memcpy(to, from, bytes) : to;
+}
+
+static int copy_prompt(const struct tok_ids *from, struct tok_ids *to)
+{
+    *to = (struct tok_ids){.at = copy_of(from->at, from->n * sizeof *from->at), .n = from->n, .cap = from->n};
+    return !to->at;
+}
+
+static int copy_stops(const struct job_ask *from, struct job_ask *to)
+{
+    for (to->n_stop = 0; to->n_stop < from->n_stop; to->n_stop++)
+        if (!(to->stop[to->n_stop] = strdup(from->stop[to->n_stop]))) return 1;
+    return 0;
+}
+
+static int copy_bias(const struct job_ask *from, struct job_ask *to)
+{
+    size_t n = (size_t)from->n_bias;
+    if (!n) return 0;
+    to->bias_id = copy_of(from->bias_id, n * sizeof *to->bias_id);
+    to->bias = copy_of(from->bias, n * sizeof *to->bias);
+    return !to->bias_id || !to->bias;
+}
+
+int ask_job(const struct ask *a, int choice, struct job_ask *out, struct q_err *e)
+{
+    *out = a->job;
+    out->prompt = (struct tok_ids){0};
+    out->n_stop = 0;
+    out->bias_id = NULL;
+    out->bias = NULL;
+    int bad = copy_prompt(ask_prompt(a, ask_prompt_of(a, choice)), &out->prompt) || copy_stops(&a->job, out) || copy_bias(&a->job, out);
+    out->sampling.seed += (uint64_t)(choice % a->n);
+    if (!bad) return Q_OK;
+    job_ask_free(out);
+    return q_fail(e, Q_EMEM, "no memory for a request");
+}
+
+int ask_add_prompt(struct ask *a, struct server *sv, struct tok_ids *ids, const char *param, struct api_error *x)
+{
+    size_t ctx = (size_t)q_engine_ctx(worker_engine(sv->worker));
+    struct tok_ids *more = a->more;
+    int rc = 0;
+    if (!ids->n) rc = api_fail(x, 400, NULL, param, "%s: expected at least one token, found none", param);
+    else if (ids->n > ctx)
+        rc = api_fail(x, 400, "context_length_exceeded", param, "the prompt has %zu tokens and the context is %zu", ids->n, ctx);
+    else if (a->n_prompts && !(more = realloc(a->more, (size_t)a->n_prompts * sizeof *more)))
+        rc = api_fail(x, 503, "no_memory", NULL, "no memory for the request");
+    if (rc) {
+        free(ids->at);
+        return rc;
+    }
+    a->more = more;
+    *(a->n_prompts ? &more[a->n_prompts - 1] : &a->job.prompt) = *ids;
+    a->n_prompts++;
+    return 0;
+}

@@ -1,0 +1,27 @@
+/* One choice of an exchange: its job's text becomes events.
+ *
+ * The job says what is thinking and what is content; what of that is a tool call is found here.
+ */
+#ifndef S_TRACK_H
+#define S_TRACK_H
+
+#include "exchange.h"
+
+typedef void (*event_sink)(void *arg, const struct event *ev);
+
+struct track {
+    struct job *job;                 /* held; NULL: dropped */
+    int choice;
+    int ended;                       /* the outcome holds, and EVENT_END was sent if it is an answer */
+    struct job_outcome outcome;
+    struct q_token *token;           /* owned: [n_tokens] not told yet */
+    int n_tokens;
+    event_sink sink;                 /* during a take */
+    void *arg;
+};
+
+void track_close(struct track *t);
+/* What the job has within `seconds`, as events. JOB_DONE: it has ended, see the outcome. */
+enum job_event track_take(struct track *t, double seconds, event_sink sink, void *arg);
+
+#endif
