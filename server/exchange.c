@@ -262,6 +262,7 @@ static int open_jobs(struct http_request *rq, struct exchange *x, const struct a
     for (int i = 0; i < x->n && !rc; i++) {
         x->track[i].choice = i;
         rc = ask_job(ask, i, &one, e);
+        one.client = http_client(rq);
         /* One of them is enough to probe the client. */
         if (!rc) rc = job_open(&x->track[i].job, &one, http_fd(rq), !i && !ask->stream && http_takes_interim(rq), e);
     }
