@@ -126,9 +126,11 @@ void read_choices(struct fields *f, struct ask *a, struct server *sv, int n_prom
     a->n = (int)field_int(f, "n", 1, ASK_MOST, 1);
     long long best_of = field_int(f, "best_of", 1, ASK_MOST, a->n);
     if (fields_bad(f)) return;
-    if (best_of != a->n) api_fail(f->x, 400, "unsupported_field", "best_of", "field 'best_of' is not supported by this version, but for the same as n");
+    if (best_of != a->n)
+        api_fail(f->x, 400, "unsupported_field", "best_of", "field 'best_of' is not supported by this version, but for the same as n");
     else if (n_prompts > most || a->n > most / n_prompts)
-        api_fail(f->x, 400, NULL, a->n > 1 ? "n" : "prompt", "expected at most %d answers from one request, found %d prompts and n = %d", most, n_prompts, a->n);
+        api_fail(f->x, 400, NULL, a->n > 1 ? "n" : "prompt", "expected at most %d answers from one request, found %d prompts and n = %d", most,
+                 n_prompts, a->n);
 }
 
 /* ---- logprobs ---- */

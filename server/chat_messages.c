@@ -19,7 +19,8 @@ static int check_part(const cJSON *part, int message, int i, struct api_error *x
         if (cJSON_IsString(member(part, t))) return 0;
         return api_fail(x, 400, NULL, param, "%s.%s: expected a string", param, t);
     }
-    if (strstr(t, "image")) return api_fail(x, 400, "unsupported_content", param, "%s: this model has no vision part, so images cannot be read", param);
+    if (strstr(t, "image"))
+        return api_fail(x, 400, "unsupported_content", param, "%s: this model has no vision part, so images cannot be read", param);
     return api_fail(x, 400, "unsupported_content", param, "%s: parts of type '%.40s' are not supported by this version, only text", param, t);
 }
 
@@ -108,7 +109,8 @@ static int take_begun(struct chat_messages *out, const cJSON *m, int i, struct a
     if (!thinking) thinking = member(m, "reasoning");
     snprintf(param, sizeof param, "messages[%d]", i);
     if (cJSON_IsArray(calls) && calls->child)
-        return api_fail(x, 400, NULL, "messages", "%s: expected the results of its tool calls, or text to be continued, after the last message", param);
+        return api_fail(x, 400, NULL, "messages", "%s: expected the results of its tool calls, or text to be continued, behind the last message",
+                        param);
     if (content && !cJSON_IsNull(content) && !cJSON_IsString(content) && !cJSON_IsArray(content))
         return api_fail(x, 400, NULL, "messages", "%s.content: expected a string or a list of parts", param);
     out->begun.content = text_of_content(content);
