@@ -1,16 +1,40 @@
-/* POST /tokenize {content, parse_special?} gives {tokens}; POST /detokenize {tokens} gives {content}.
+/* POST /tokenize {content, parse_special?, with_pieces?} gives {tokens}; POST /detokenize {tokens} gives {content}.
  *
+ * with_pieces: not ids, but {id, piece}; a piece that is no whole text (a part of a character) is a list of its bytes.
  * parse_special (default true): control tokens in the text become their ids. add_special changes nothing: these models have no token
  * that begins a text. */
 #include "api.h"
 #include "request.h"
+#include "runtime/json_check.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct unsupported unsupported[] = {{"with_pieces", NULL}};
-
 static const struct tokenizer *tokenizer_of(struct http_request *rq) { return q_engine_tokenizer(worker_engine(http_server(rq)->worker)); }
+
+static void put_piece(const struct tokenizer *tk, int32_t id, struct text *out)
+{
+    struct tok_str s = tok_piece(tk, id);
+    text_printf(out, "{\"id\":%d,\"piece\":", id);
+    if (utf8_valid(s.at, s.n)) {
+        text_json(out, s.at, s.n);
+    } else {
+        for (size_t i = 0; i < s.n; i++) text_printf(out, i ? ",%d" : "[%d", (unsigned char)s.at[i]);
+        text_put(out, "]");
+    }
+    text_put(out, "}");
+}
+
+static void put_tokens(const struct tokenizer *tk, const struct tok_ids *ids, int pieces, struct text *out)
+{
+    text_put(out, "{\"tokens\":[");
+    for (size_t i = 0; i < ids->n; i++) {
+        if (i) text_put(out, ",");
+        if (pieces) put_piece(tk, ids->at[i], out);
+        else text_printf(out, "%d", ids->at[i]);
+    }
+    text_put(out, "]}");
+}
 
 static int tokenize(struct http_request *rq, struct fields *f, struct text *out)
 {
@@ -18,13 +42,12 @@ static int tokenize(struct http_request *rq, struct fields *f, struct text *out)
     struct q_err e;
     const char *content = field_string(f, "content");
     int control = field_bool(f, "parse_special", 1);
+    int pieces = field_bool(f, "with_pieces", 0);
     field_bool(f, "add_special", 0);
     if (!content && !fields_bad(f)) api_fail(f->x, 400, NULL, "content", "field 'content': expected a string, found none");
-    if (fields_finish(f, unsupported, 1, http_server(rq)->told)) return -1;
+    if (fields_finish(f, NULL, 0, http_server(rq)->told)) return -1;
     if (tok_encode(tokenizer_of(rq), content, strlen(content), control ? TOK_PARSE_CONTROL : 0, &ids, &e)) return api_fail_err(f->x, "content", &e);
-    text_put(out, "{\"tokens\":[");
-    for (size_t i = 0; i < ids.n; i++) text_printf(out, i ? ",%d" : "%d", ids.at[i]);
-    text_put(out, "]}");
+    put_tokens(tokenizer_of(rq), &ids, pieces, out);
     free(ids.at);
     return 0;
 }

@@ -1,3 +1,4 @@
+#include "exposition.h"
 #include "http_impl.h"
 #include "log.h"
 #include "runtime/cli.h"
@@ -118,7 +119,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
     return rq->status ? MHD_YES : answer(rq);
 }
 
-static void log_whole(struct http_request *rq)
+static void count_and_log(struct http_request *rq)
 {
     const union MHD_ConnectionInfo *i = MHD_get_connection_info(rq->c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     const struct options *o = &rq->http->sv->o;
@@ -126,7 +127,9 @@ static void log_whole(struct http_request *rq)
     socklen_t size = i && i->client_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
     if (i) getnameinfo(i->client_addr, size, host, sizeof host, NULL, 0, NI_NUMERICHOST);
     int status = rq->status ? rq->status : connection_late(rq->connection) ? 408 : HTTP_CLIENT_LEFT;
-    log_request(o, &(struct log_request){rq->id, host, rq->method, rq->path, rq->note, status, cli_seconds() - rq->began, rq->body.n});
+    double took = cli_seconds() - rq->began;
+    http_counts_add(rq->http->counts, rq->route, status, took);
+    log_request(o, &(struct log_request){rq->id, host, rq->method, rq->path, rq->note, status, took, rq->body.n});
     if (!o->log_text || !rq->body.n) return;
     log_text(o, rq->id, "body", &rq->body);
     log_text(o, rq->id, "answer", &rq->said);
@@ -138,7 +141,7 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **state, enum
     struct connection *connection = connection_of(c);
     if (rq) {
         if (rq->stream.closed) rq->stream.closed(rq->stream.arg, rq);
-        log_whole(rq);
+        count_and_log(rq);
         text_free(&rq->body);
         text_free(&rq->out);
         text_free(&rq->said);
@@ -187,8 +190,10 @@ int http_start(struct http **out, struct server *sv, int listen_fd, const struct
     h->max_body = (size_t)o->max_body_mib << 20;
     h->start = randombytes_random();
     int rc = connections_open(&h->connections, &limits, e);
+    if (!rc) rc = http_counts_open(&h->counts, routes, n, e);
     if (!rc) rc = start_daemon(h, listen_fd, (unsigned)(limits.many + CROWD_CONNECTIONS), e);
     if (rc) {
+        http_counts_close(h->counts);
         connections_close(h->connections);
         free(h);
         return rc;
@@ -206,10 +211,18 @@ void http_quiet(struct http *h)
 int http_active(struct http *h) { return atomic_load(&h->active); }
 int http_connections(struct http *h) { return connections_count(h->connections); }
 
+void http_put_metrics(struct http *h, struct text *t)
+{
+    expo_one(t, "connections", "gauge", "Open HTTP connections.", http_connections(h));
+    expo_one(t, "http_requests_active", "gauge", "HTTP requests that are being read or answered.", http_active(h));
+    http_counts_put(h->counts, t);
+}
+
 void http_stop(struct http *h)
 {
     if (!h) return;
     MHD_stop_daemon(h->daemon);
+    http_counts_close(h->counts);
     connections_close(h->connections);
     free(h);
 }

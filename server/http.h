@@ -31,6 +31,8 @@ void http_quiet(struct http *h);
 /* Requests that are being read or answered; connections, idle ones included. */
 int http_active(struct http *h);
 int http_connections(struct http *h);
+/* /metrics' part about requests. */
+void http_put_metrics(struct http *h, struct text *t);
 /* Breaks all connections and waits for their threads; the queue must have been shut. */
 void http_stop(struct http *h);
 

@@ -4,6 +4,7 @@
 
 #include "connections.h"
 #include "http.h"
+#include "http_counts.h"
 #include <microhttpd.h>
 #include <stdatomic.h>
 
@@ -17,6 +18,7 @@ struct http {
     struct server *sv;
     struct MHD_Daemon *daemon;
     struct connections *connections; /* owned */
+    struct http_counts *counts;      /* owned */
     const struct http_route *routes;
     size_t n_routes;
     size_t max_body;             /* bytes */

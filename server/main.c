@@ -6,6 +6,7 @@
 #include "api.h"
 #include "listen.h"
 #include "log.h"
+#include "service.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,8 +15,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+/* Each has its path in openapi.json. */
 static const struct http_route routes[] = {
     {"POST", "/v1/chat/completions", api_chat, 0, 0},
     {"POST", "/chat/completions", api_chat, 0, 0},
@@ -25,6 +28,12 @@ static const struct http_route routes[] = {
     {"GET", "/v1/models/*", api_model, 0, 0},
     {"GET", "/health", api_health, 1, 1},
     {"GET", "/v1/health", api_health, 1, 1},
+    {"GET", "/metrics", api_metrics, 0, 1},
+    {"GET", "/props", api_props, 0, 0},
+    {"GET", "/slots", api_slots, 0, 0},
+    {"GET", "/openapi.json", api_openapi, 1, 1},
+    {"POST", "/apply-template", api_template, 0, 0},
+    {"POST", "/v1/chat/completions/input_tokens", api_input_tokens, 0, 0},
     {"POST", "/tokenize", api_tokenize, 0, 0},
     {"POST", "/detokenize", api_detokenize, 0, 0},
 };
@@ -89,11 +98,22 @@ static int open_keys(struct server *sv, struct q_err *e)
     return rc || !o->key_file ? rc : keys_add_file(sv->keys, o->key_file, e);
 }
 
+/* A connection is a file, and the default limit is made for programs that use select(). */
+static void allow_files(void)
+{
+    struct rlimit l;
+    if (getrlimit(RLIMIT_NOFILE, &l)) return;
+    l.rlim_cur = l.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &l);
+}
+
 static int open_server(struct server *sv, struct listener *l, struct q_err *e)
 {
     const struct options *o = &sv->o;
     size_t n;
     sv->created = time(NULL);
+    sv->notify = getenv("NOTIFY_SOCKET");
+    allow_files();
     name_model(sv);
     int rc = sodium_init() < 0 ? q_fail(e, Q_EIO, "no random numbers from the system") : take_signals(sv, e);
     if (!rc) rc = open_keys(sv, e);
@@ -127,7 +147,10 @@ static int serve(struct server *sv)
     for (;;) {
         if (wait_wake(sv, -1) == 's') return 0;
         enum worker_state s = worker_state(sv->worker);
-        if (s == WORKER_READY) say_line(&sv->o, "ready");
+        if (s == WORKER_READY) {
+            say_line(&sv->o, "ready");
+            service_tell(sv->notify, "READY=1");
+        }
         if (s != WORKER_FAILED) continue;
         worker_error(sv->worker, &e);
         return cli_fail(&sv->o.cli, &e);
@@ -137,6 +160,7 @@ static int serve(struct server *sv)
 static void drain(struct server *sv)
 {
     double end = cli_seconds() + sv->o.drain_s, now;
+    service_tell(sv->notify, "STOPPING=1");
     http_quiet(sv->http);
     queue_close(sv->queue);
     while (worker_state(sv->worker) == WORKER_READY && (now = cli_seconds()) < end)

@@ -75,12 +75,22 @@ struct job *queue_pop(struct queue *q)
     return j;
 }
 
-/* With the lock held. */
-static void count_end(struct queue *q, enum job_end end)
+/* With the lock held. A job that never ran has an answer of zeros. */
+static void count_end(struct queue *q, const struct job_outcome *o)
 {
-    if (end == JOB_ANSWERED) q->counts.answered++;
-    else if (end == JOB_FAILED) q->counts.failed++;
-    else q->counts.cancelled++;
+    struct queue_counts *c = &q->counts;
+    const struct q_answer *a = &o->answer;
+    if (o->end == JOB_ANSWERED) c->answered++;
+    else if (o->end == JOB_FAILED) c->failed++;
+    else c->cancelled++;
+    if (o->end == JOB_ANSWERED && a->finish == Q_FINISH_STOP) c->stopped++;
+    if (o->end == JOB_ANSWERED && a->finish == Q_FINISH_LENGTH) c->limited++;
+    c->prompt += (unsigned)a->n_prompt;
+    c->cached += (unsigned)a->n_cached;
+    c->generated += (unsigned)a->n_generated;
+    c->hits += a->n_cached > 0;
+    c->prompt_s += a->prefill_s;
+    c->generate_s += a->decode_s;
 }
 
 void queue_done(struct queue *q, struct job *j, const struct job_outcome *o)
@@ -88,7 +98,7 @@ void queue_done(struct queue *q, struct job *j, const struct job_outcome *o)
     pthread_mutex_lock(&q->lock);
     double took = cli_seconds() - q->since;
     q->counts.answer_s = q->counts.answer_s > 0 ? q->counts.answer_s * 0.8 + took * 0.2 : took;
-    count_end(q, o->end);
+    count_end(q, o);
     q->running = NULL;
     pthread_mutex_unlock(&q->lock);
     job_end(j, o);
@@ -102,7 +112,7 @@ void queue_remove(struct queue *q, struct job *j)
     pthread_mutex_lock(&q->lock);
     for (int i = 0; i < q->n && !found; i++)
         if (q->waiting[i] == j) found = take_out(q, i);
-    if (found) count_end(q, JOB_CANCELLED);
+    if (found) count_end(q, &cancelled);
     pthread_mutex_unlock(&q->lock);
     if (!found) return;
     job_end(found, &cancelled);
@@ -125,7 +135,7 @@ void queue_shut(struct queue *q)
     if (q->running) job_shut(q->running);
     while (q->n) {
         struct job *j = take_out(q, q->n - 1);
-        count_end(q, JOB_SHUTDOWN);
+        count_end(q, &shutdown);
         job_end(j, &shutdown);
         job_drop(j);
     }

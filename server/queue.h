@@ -13,6 +13,10 @@ enum queue_push { QUEUE_TAKEN, QUEUE_FULL, QUEUE_CLOSED };
 struct queue_counts {
     int waiting, running;
     unsigned long long answered, failed, cancelled;
+    unsigned long long stopped, limited;   /* of those answered: by the model or a stop string, by a limit of tokens */
+    unsigned long long prompt, cached, generated;   /* tokens of all that ran: read or re-used, re-used, generated */
+    unsigned long long hits;     /* of those that ran: some of the prompt was re-used */
+    double prompt_s, generate_s; /* seconds spent on prompts and on answers */
     double answer_s;             /* a running mean of seconds an answer took; 0: none yet */
 };
 

@@ -21,6 +21,7 @@ struct server {
     struct once *told;           /* owned */
     struct http *http;           /* owned */
     struct load load;
+    const char *notify;          /* service.h, or NULL */
     int wake[2];                 /* owned pipe: a byte tells main to look */
 };
 

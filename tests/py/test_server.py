@@ -474,7 +474,7 @@ def test_mangled_requests_are_answered_or_refused(server):
     alive(server)
 
 
-TOKENS = [("/tokenize", {"content": 5}), ("/tokenize", {}), ("/tokenize", {"content": "a", "parse_special": 1}), ("/tokenize", {"content": "a", "with_pieces": True}),
+TOKENS = [("/tokenize", {"content": 5}), ("/tokenize", {}), ("/tokenize", {"content": "a", "parse_special": 1}), ("/tokenize", {"content": "a", "with_pieces": "yes"}),
           ("/detokenize", {}), ("/detokenize", {"tokens": "x"}), ("/detokenize", {"tokens": [-1]}), ("/detokenize", {"tokens": [4096]}),
           ("/detokenize", {"tokens": [1.5]}), ("/detokenize", {"tokens": ["1"]}), ("/detokenize", {"tokens": [1e300]})]
 

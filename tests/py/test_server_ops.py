@@ -1,12 +1,19 @@
 """What operators of `quarry-serve` meet: keys, CORS, limits of size, time and number, logs, refusals of what is not there."""
 import json
+import pathlib
 import re
+import shutil
 import socket
+import subprocess
+import tempfile
 import time
 
 import pytest
 
-from test_server import (NORWAY, OSLO, USER, alive, is_error, program, raw_exchange, refused, request_bytes, server, start)  # noqa: F401
+from programs import BUILD, SOURCE, environment
+from test_server import (NORWAY, OSLO, USER, Server, alive, is_error, program, raw_exchange, refused, request_bytes, server, start)  # noqa: F401
+
+jsonschema = pytest.importorskip("jsonschema", reason="needs PyPI jsonschema")
 
 
 def status_of(raw):
@@ -233,3 +240,182 @@ def test_the_log_as_json(start):
     assert [line["id"] for line in lines if "body" in line][0] == asked["id"]
     assert next(line for line in lines if line.get("status") == 404)["path"].startswith("/nope?injected")
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"]) for line in lines)
+
+
+# --- the description --------------------------------------------------------------------------------------------------
+
+
+def description(server):
+    return json.loads(server.get("/openapi.json")[2])
+
+
+def operations(described):
+    """(method, path) of the description, references followed."""
+    for path, item in described["paths"].items():
+        if "$ref" in item:
+            item = described["components"]["pathItems"][item["$ref"].rsplit("/", 1)[1]]
+        for method, operation in item.items():
+            yield method.upper(), path, operation
+
+
+def routes():
+    """The table in main.c."""
+    table = (SOURCE / "server/main.c").read_text().split("http_route routes[] = {")[1].split("};")[0]
+    return {(method, path) for method, path in re.findall(r'{"(\w+)", "([^"]+)"', table)}
+
+
+def test_the_description_has_every_route_and_no_other(server):
+    described = {(method, re.sub(r"\{\w+\}$", "*", path)) for method, path, _ in operations(description(server))}
+    assert described == routes() and len(described) > 10
+
+
+def test_the_description_is_one(server):
+    text = description(server)
+    assert text["openapi"].startswith("3.1.")
+    for ref in re.findall(r'"\$ref": "#/([^"]+)"', json.dumps(text)):
+        at = text
+        for name in ref.split("/"):
+            at = at[name]
+    jsonschema.Draft202012Validator.check_schema(text["components"]["schemas"]["ChatRequest"])
+
+
+def test_the_server_has_what_is_described(server):
+    for method, path, operation in operations(description(server)):
+        status, headers, _ = server.ask("OPTIONS", path.replace("{model}", "tiny"))
+        assert status == 204 and method in headers["Allow"], path
+        assert operation["summary"] and "200" in operation["responses"]
+
+
+def test_answers_are_as_described(server):
+    """One good and one bad request of every operation, held against its schemas."""
+    text = description(server)
+    bodies = {"/tokenize": {"content": "쀍 a", "with_pieces": True}, "/detokenize": {"tokens": [1, 2]}, "/v1/completions": {"prompt": "a", "max_tokens": 2},
+              "/completions": {"prompt": "a", "max_tokens": 2}}
+
+    def check(path, operation, status, headers, raw):
+        response = operation["responses"][str(status)]
+        if "$ref" in response:
+            response = text["components"]["responses"][response["$ref"].rsplit("/", 1)[1]]
+        kind = headers["Content-Type"].split(";")[0]
+        schema = {**response["content"][kind]["schema"], "components": text["components"]}
+        if kind == "application/json":
+            jsonschema.validate(json.loads(raw), schema)
+
+    for method, path, operation in operations(text):
+        where = path.replace("{model}", "tiny")
+        check(path, operation, *server.ask(method, where, {**bodies.get(path, {**NORWAY, "max_tokens": 3})} if method == "POST" else None))
+        if method == "POST":
+            check(path, operation, *server.ask(method, where, {"stream": 5, "content": 5}))
+    check("/v1/models/{model}", text["paths"]["/v1/models/{model}"]["get"], *server.get("/v1/models/nope"))
+
+
+# --- properties, templates, tokens ------------------------------------------------------------------------------------
+
+
+def test_props(server):
+    p = json.loads(server.get("/props")[2])
+    assert p["model_alias"] == "tiny" and p["model_path"] == "tiny.gguf" and p["default_generation_settings"]["n_ctx"] == 32768
+    assert p["eos_token"] == "<|im_end|>" and "<|im_start|>" in p["chat_template"] and p["build_info"].startswith("quarry ")
+    assert p["default_generation_settings"]["params"]["top_k"] == 20 and p["modalities"] == {"vision": False, "audio": False}
+
+
+def test_the_template_is_applied_as_a_completion_does(server):
+    chat = {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "안녕 👩‍👩‍👧‍👦"}], "enable_thinking": False}
+    got = json.loads(server.ask("POST", "/apply-template", chat)[2])
+    assert got["prompt"].startswith("<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n안녕 👩‍👩‍👧‍👦<|im_end|>\n<|im_start|>assistant\n")
+    assert got["n_tokens"] == server.chat(**chat, max_tokens=1)[1]["usage"]["prompt_tokens"]
+    assert json.loads(server.ask("POST", "/v1/chat/completions/input_tokens", chat)[2])["input_tokens"] == got["n_tokens"]
+    assert len(json.loads(server.ask("POST", "/tokenize", {"content": got["prompt"]})[2])["tokens"]) == got["n_tokens"]
+    is_error(*server.ask("POST", "/apply-template", {"messages": 5}), 400)
+    is_error(*server.ask("POST", "/v1/chat/completions/input_tokens", {**chat, "temperature": "hot"}), 400)
+
+
+def test_pieces_of_tokens(server):
+    text = "Hello 쀍<|im_end|>"
+    tokens = json.loads(server.ask("POST", "/tokenize", {"content": text, "with_pieces": True})[2])["tokens"]
+    plain = json.loads(server.ask("POST", "/tokenize", {"content": text})[2])["tokens"]
+    assert [t["id"] for t in tokens] == plain
+    pieces = [t["piece"].encode() if isinstance(t["piece"], str) else bytes(t["piece"]) for t in tokens]
+    assert b"".join(pieces).decode() == text and any(isinstance(t["piece"], list) for t in tokens)
+
+
+# --- metrics ----------------------------------------------------------------------------------------------------------
+
+
+def metrics(server, **more):
+    """{name{labels}: value} of an exposition that is well formed: each name has its help and type first, and stands together."""
+    status, headers, raw = server.get("/metrics", **more)
+    assert status == 200 and headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    told, values, now = set(), {}, None
+    for line in raw.decode().splitlines():
+        if line.startswith("# HELP "):
+            now = line.split()[2]
+            assert now.startswith("quarry_") and now not in told and len(line.split()) > 4
+            told.add(now)
+        elif line.startswith("# TYPE "):
+            assert line.split()[2] == now and line.split()[3] in ("counter", "gauge", "histogram")
+        else:
+            m = re.fullmatch(r'([a-z_]+)((?:\{(?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])*",?)+\})?) (\S+)', line)
+            assert m and m[1] in (now, f"{now}_bucket", f"{now}_sum", f"{now}_count"), line
+            assert m[1] + m[2] not in values
+            values[m[1] + m[2]] = float(m[3])
+    return values
+
+
+def test_metrics_count_what_happens(start):
+    s = start("--alias", 'a "b" \\c')
+    before = metrics(s)
+    usage = s.chat(**NORWAY)[1]["usage"]
+    s.chat(**NORWAY, max_tokens=2)
+    s.ask("POST", "/v1/chat/completions", {"messages": 5})
+    s.get("/nope")
+    now = metrics(s)
+    grown = lambda name: now[name] - before.get(name, 0)
+    assert grown('quarry_answers_total{outcome="stop"}') == 1 and grown('quarry_answers_total{outcome="length"}') == 1
+    assert grown("quarry_prompt_tokens_total") == 2 * usage["prompt_tokens"] and grown("quarry_generated_tokens_total") == usage["completion_tokens"] + 2
+    assert grown("quarry_prompt_seconds_total") > 0 and grown("quarry_generated_seconds_total") > 0 and now["quarry_generated_tokens_per_second"] > 0
+    route = 'method="POST",path="/v1/chat/completions"'
+    assert grown('quarry_http_requests_total{%s,status="200"}' % route) == 2 and grown('quarry_http_requests_total{%s,status="400"}' % route) == 1
+    assert grown('quarry_http_requests_total{method="",path="",status="404"}') == 1
+    buckets = [v for k, v in now.items() if k.startswith("quarry_http_request_seconds_bucket{" + route)]
+    assert buckets == sorted(buckets) and buckets[-1] == now["quarry_http_request_seconds_count{%s}" % route] == 3
+    assert now["quarry_ready"] == 1 and now["quarry_requests_running"] == 0 and now["quarry_load_progress"] == 1
+    assert [k for k in now if k.startswith('quarry_info{') and 'model="a \\"b\\" \\\\c"' in k]
+
+
+def test_metrics_need_a_key_and_no_model(start):
+    s = start("--api-key", "k", wait=False)
+    is_error(*s.get("/metrics"), 401)
+    assert metrics(s, headers={"X-Api-Key": "k"})["quarry_ready"] in (0, 1)
+
+
+# --- as a service -----------------------------------------------------------------------------------------------------
+
+
+def test_a_service_manager_is_told(program, tmp_path):
+    path = str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(path)
+        manager.settimeout(60)
+        s = Server(program, wait=False, env=environment(NOTIFY_SOCKET=path))
+        assert manager.recv(100) == b"READY=1" and s.get("/health")[0] == 200
+        assert s.stop() == 0
+        assert manager.recv(100) == b"STOPPING=1"
+
+
+def test_the_unit_and_the_container_file_are_true(program):
+    """Programs, options, packages and names in dist/ are those that there are."""
+    text = subprocess.run([BUILD / program, "--help"], capture_output=True, text=True).stdout
+    unit, container = ((SOURCE / "dist" / name).read_text() for name in ("quarry.service", "Containerfile"))
+    for option in re.findall(r"(?<![\w-])--(?:host|port|api-key[a-z-]*|drain)\b", unit + container):
+        assert re.search(rf"^  {option} ", text, re.M), option
+    needed = re.search(r'^BUILD_PACKAGES="(.*)"', (SOURCE / "tests/setup.sh").read_text(), re.M)[1].split()
+    assert re.search(r"AS build\nRUN .*\\\n *(.*)\n", container)[1].split() == needed
+    drain = int(re.search(r"lets requests go on \(default (\d+)\)", text)[1])
+    assert int(re.search(r"TimeoutStopSec=(\d+)", unit)[1]) > drain + 10
+    if shutil.which("systemd-analyze"):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "quarry.service"
+            path.write_text(unit.replace("/usr/local/bin/quarry-serve", str(BUILD / program)))
+            done = subprocess.run(["systemd-analyze", "verify", path], capture_output=True, text=True)
+            assert done.returncode == 0 and "quarry.service" not in done.stderr, done.stderr

@@ -1,0 +1,71 @@
+/* GET /metrics: what Prometheus graphs. Rates are of all time that was spent on them; rate() over the counters gives those of late. */
+#include "api.h"
+#include "exposition.h"
+#include "runtime/cli.h"
+#include <stdio.h>
+
+static void put_build(struct server *sv, struct text *t)
+{
+    struct text labels = {0};
+    int ready = worker_state(sv->worker) == WORKER_READY;
+    expo_label(&labels, "version", QUARRY_VERSION);
+    expo_label(&labels, "model", sv->alias);
+    if (ready) expo_label(&labels, "numerics", q_engine_numerics_id(worker_engine(sv->worker)));
+    expo_head(t, "info", "gauge", "What is served, by what.");
+    expo_value(t, "info", "", &labels, 1);
+    text_free(&labels);
+    expo_one(t, "ready", "gauge", "1 when requests are answered, 0 while the model loads or the server ends.", ready);
+    expo_one(t, "load_progress", "gauge", "How much of the model is loaded, 0 to 1.", ready ? 1 : load_percent(&sv->load) / 100.0);
+    expo_one(t, "start_time_seconds", "gauge", "When the server was started, in seconds since 1970.", (double)sv->created);
+}
+
+static void put_labelled(struct text *t, struct text *labels, const char *name, const char *label, const char *value, unsigned long long n)
+{
+    expo_label(labels, label, value);
+    expo_value(t, name, "", labels, (double)n);
+}
+
+static void put_answers(const struct queue_counts *c, struct text *t)
+{
+    struct text labels = {0};
+    const char *name = "answers_total";
+    expo_head(t, name, "counter", "Answers by outcome: stop (the model or a stop string ended it), length (a limit of tokens), failed, cancelled.");
+    put_labelled(t, &labels, name, "outcome", "stop", c->stopped);
+    put_labelled(t, &labels, name, "outcome", "length", c->limited);
+    put_labelled(t, &labels, name, "outcome", "failed", c->failed);
+    put_labelled(t, &labels, name, "outcome", "cancelled", c->cancelled);
+    text_free(&labels);
+}
+
+static double rate(unsigned long long n, double seconds) { return seconds > 0 ? (double)n / seconds : 0; }
+
+static void put_tokens(const struct queue_counts *c, struct text *t)
+{
+    expo_one(t, "prompt_tokens_total", "counter", "Tokens of prompts, those taken from the cache included.", (double)c->prompt);
+    expo_one(t, "prompt_cached_tokens_total", "counter", "Tokens of prompts that were taken from the cache.", (double)c->cached);
+    expo_one(t, "prompt_seconds_total", "counter", "Seconds spent on reading prompts.", c->prompt_s);
+    expo_one(t, "prompt_tokens_per_second", "gauge", "Tokens of prompts read in a second, without cached ones.", rate(c->prompt - c->cached, c->prompt_s));
+    expo_one(t, "generated_tokens_total", "counter", "Tokens of answers.", (double)c->generated);
+    expo_one(t, "generated_seconds_total", "counter", "Seconds spent on generating, summed over answers.", c->generate_s);
+    expo_one(t, "generated_tokens_per_second", "gauge", "Tokens that one answer gets in a second.", rate(c->generated, c->generate_s));
+}
+
+static void put_queue(struct server *sv, const struct queue_counts *c, struct text *t)
+{
+    expo_one(t, "requests_running", "gauge", "Requests whose answers are being generated.", c->running);
+    expo_one(t, "requests_waiting", "gauge", "Requests that wait for the engine.", c->waiting);
+    expo_one(t, "requests_waiting_limit", "gauge", "Requests that may wait; more are told 429.", sv->o.queue);
+}
+
+void api_metrics(struct http_request *rq)
+{
+    struct server *sv = http_server(rq);
+    struct queue_counts c = queue_counts(sv->queue);
+    struct text t = {0};
+    put_build(sv, &t);
+    put_queue(sv, &c, &t);
+    put_answers(&c, &t);
+    put_tokens(&c, &t);
+    http_put_metrics(sv->http, &t);
+    http_reply_text(rq, 200, EXPOSITION_TYPE, &t);
+}
