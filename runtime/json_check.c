@@ -228,9 +228,9 @@ static int compare_keys(const void *a, const void *b, void *keys)
 /* Forgets the keys from `first` on, after looking for one that stands there twice. */
 static int pop_keys(struct checker *c, size_t first)
 {
-    struct key *list = c->list + first;
     size_t n = c->list_len - first;
     if (n == 0) return 0;
+    struct key *list = c->list + first;
     size_t keys_len = list[0].at;
     qsort_r(list, n, sizeof *list, compare_keys, c->keys);
     for (size_t i = 1; i < n; i++)
