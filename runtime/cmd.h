@@ -7,6 +7,7 @@ int cmd_run(int argc, char **argv);
 int cmd_chat(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
+int cmd_bench_url(int argc, char **argv);   /* bench with --url among its arguments */
 int cmd_show(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 

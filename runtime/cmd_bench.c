@@ -29,7 +29,8 @@ struct sample {
 
 static void help(void)
 {
-    printf("usage: quarry bench (-m FILE | --preset NAME) [options]\n\n"
+    printf("usage: quarry bench (-m FILE | --preset NAME) [options]\n"
+           "       quarry bench --url URL [options]          a running server, from its client's side (--url URL --help)\n\n"
            "  --preset NAME       synthetic weights of this shape (qwen3.5-0.8b ..., or a file ./mine.lua)\n"
            "  --type T            their format: q8_0 (default), f16, bf16, f32\n"
            "  -p N                prefill tokens (512; 0: none)\n"
@@ -347,8 +348,16 @@ static void tell_memory(const struct bench *b, const struct q_engine *en)
     if (taken) cli_fact(&b->cli, "memory: %.1f MiB were planned, %.1f MiB are taken", (double)planned / 1048576, (double)taken / 1048576);
 }
 
+static int names_url(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (!strncmp(argv[i], "--url", 5)) return 1;
+    return 0;
+}
+
 int cmd_bench(int argc, char **argv)
 {
+    if (names_url(argc, argv)) return cmd_bench_url(argc, argv);
     struct bench b = {.prompt = 512, .generate = 32, .reps = 3, .depth = {0}, .n_depths = 1};
     struct q_engine *en = NULL;
     struct q_err e = {0};
