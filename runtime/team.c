@@ -8,13 +8,22 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* About 50 us of pauses: longer than most kernels' imbalance, shorter than a scheduler's slice. */
-enum { SPINS = 2000 };
+/* At most about 50 us of pauses: longer than most kernels' imbalance, shorter than a scheduler's slice. Where the other members have no
+ * processor of their own (more threads than free ones), spinning is what keeps them from arriving: whoever finds that it spins in vain does
+ * it ever less, and looks only at times whether that has changed. */
+enum { SPINS = 2000, SPINS_LEAST = 8, LOOK_AGAIN = 64, LEARN = 8 };
+
+/* How long one member spins for one event before it sleeps. */
+struct patience {
+    int spins;
+    unsigned waits;
+};
 
 struct member {
     struct team t;             /* first: kernels hand this pointer back to `wait` */
     struct q_team *team;
     pthread_t thread;
+    struct patience go, met;
 };
 
 /* A counter that waiters watch: spin first, then sleep on it. */
@@ -35,12 +44,23 @@ struct q_team {
     int started;               /* threads created, for a half-built team */
 };
 
-static void event_wait(struct event *ev, unsigned seen)
+static int spin(struct event *ev, unsigned seen, int spins)
 {
-    for (int i = 0; i < SPINS; i++) {
-        if (atomic_load_explicit(&ev->value, memory_order_acquire) != seen) return;
+    for (int i = 0; i < spins; i++) {
+        if (atomic_load_explicit(&ev->value, memory_order_acquire) != seen) return 1;
         __builtin_ia32_pause();
     }
+    return 0;
+}
+
+static void event_wait(struct event *ev, unsigned seen, struct patience *p)
+{
+    int spins = p->waits++ % LOOK_AGAIN ? p->spins : SPINS;
+    if (spin(ev, seen, spins)) {
+        p->spins += (SPINS - p->spins + LEARN - 1) / LEARN;
+        return;
+    }
+    p->spins -= (p->spins - SPINS_LEAST + LEARN - 1) / LEARN;
     atomic_fetch_add(&ev->sleepers, 1);
     while (atomic_load(&ev->value) == seen) syscall(SYS_futex, &ev->value, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
     atomic_fetch_sub(&ev->sleepers, 1);
@@ -61,7 +81,7 @@ static void meet(struct team *t)
         atomic_store(&q->arrived, 0);
         event_raise(&q->met);
     } else {
-        event_wait(&q->met, seen);
+        event_wait(&q->met, seen, &((struct member *)t)->met);
     }
 }
 
@@ -69,7 +89,7 @@ static void *member_main(void *arg)
 {
     struct member *m = arg;
     for (unsigned seen = 0;; seen++) {
-        event_wait(&m->team->go, seen);
+        event_wait(&m->team->go, seen, &m->go);
         if (atomic_load(&m->team->quit)) return NULL;
         m->team->job(m->team->arg, &m->t);
         meet(&m->t);
@@ -100,6 +120,7 @@ int team_open(struct q_team **out, int parts, struct q_err *e)
     for (int i = 0; i < parts; i++) {
         t->member[i].t = (struct team){i, parts, meet};
         t->member[i].team = t;
+        t->member[i].go.spins = t->member[i].met.spins = SPINS;
     }
     for (int i = 1; i < parts; i++) {
         if (pthread_create(&t->member[i].thread, NULL, member_main, &t->member[i])) {

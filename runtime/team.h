@@ -1,7 +1,8 @@
 /* A team of threads that runs one job after another: every member calls the job with its own `struct team`, members meet at barriers.
  *
  * The caller of team_run is member 0; the others spin briefly for work and then sleep, so that a step's kernels follow each other
- * without a system call while an idle engine costs nothing. Barriers order memory between members.
+ * without a system call while an idle engine costs nothing. Where members share a processor (more threads than free ones) they learn to
+ * sleep at once: a barrier then costs a change of threads, not a spin. Barriers order memory between members.
  */
 #ifndef Q_TEAM_H
 #define Q_TEAM_H
