@@ -19,8 +19,8 @@
 #endif
 
 enum { MAX_JOBS = 64, MAX_FLAGS = 24, OUTPUT = 16 * 1024 };
-/* A unit may take this many times as long as the slowest before it, but at least that long. */
-enum { SLOWER = 20, LEAST_S = 10, OPEN_S = 10 };
+/* A unit may take this many times as long as the slowest before it, and less once one was late, but at least that long. */
+enum { SLOWER = 20, SLOWER_AFTER_LATE = 5, SHORTER_AFTER_LATE = 3, LEAST_S = 10, OPEN_S = 10, MOST_LATE = 3 };
 
 /* One compiler at work. */
 struct job {
@@ -29,7 +29,8 @@ struct job {
     double begin;
     char output[OUTPUT];
     size_t n;
-    int late, opening;           /* opening: the unit is compiled, and a child of ours opens what came out */
+    int late;                    /* seconds that it was given, once they are over */
+    int opening;                 /* the unit is compiled, and a child of ours opens what came out */
 };
 
 struct pool {
@@ -38,7 +39,7 @@ struct pool {
     int n, next, done, built;    /* done: also those that failed */
     char dir[Q_PATH];
     struct job *jobs;            /* owned: [o->jobs] */
-    double slowest;              /* seconds that a unit took, 0: none is built */
+    struct build_pace *pace;
 };
 
 const char *build_arch(void) { return ARCH; }
@@ -141,8 +142,13 @@ static int start_job(struct pool *p, struct job *j, struct build_task *t, struct
 
 static int limit_s(const struct pool *p, const struct job *j)
 {
-    double most = j->opening ? OPEN_S : p->slowest > 0 ? SLOWER * p->slowest : p->o->deadline_s;
-    return most < LEAST_S ? LEAST_S : most > p->o->deadline_s ? p->o->deadline_s : (int)most;
+    const struct build_pace *pace = p->pace;
+    double most = p->o->deadline_s, limit = most;
+    if (j->opening) limit = OPEN_S;
+    else if (pace->slowest > 0) limit = (pace->late ? SLOWER_AFTER_LATE : SLOWER) * pace->slowest;
+    else if (pace->late) limit = most / SHORTER_AFTER_LATE;
+    if (limit < LEAST_S) limit = LEAST_S;
+    return (int)(limit < most ? limit : most);
 }
 
 /* The first line that says "error"; without one the first line at all. */
@@ -179,16 +185,17 @@ static const char *reason(struct job *j, int status)
 static int finish_job(struct pool *p, struct job *j, struct q_err *e)
 {
     struct build_task *t = j->task;
-    int status, limit = limit_s(p, j), r = child_end(&j->child, &status, e);
+    int status, r = child_end(&j->child, &status, e);
     char why[300];
     int compiled = !r && !j->late && !status && !j->opening;
-    if (compiled && clock_s() - j->begin > p->slowest) p->slowest = clock_s() - j->begin;
+    if (compiled && clock_s() - j->begin > p->pace->slowest) p->pace->slowest = clock_s() - j->begin;
     if (compiled && !is_cubin(t) && !(r = start_opening(p, j, e))) return Q_OK;
     j->task = NULL;
     if (r) return r;
     t->rc = Q_OK;
     if (j->late) {
-        snprintf(why, sizeof why, "%.200s did not end within %d s", j->opening ? "opening the object" : p->o->compiler->program, limit);
+        p->pace->late++;
+        snprintf(why, sizeof why, "%.200s did not end within %d s", j->opening ? "opening the object" : p->o->compiler->program, j->late);
         fail_task(t, Q_EIO, why);
     } else if (status) fail_task(t, Q_EINTERNAL, reason(j, status));
     else {
@@ -239,8 +246,9 @@ static int read_job(struct pool *p, struct job *j, struct q_err *e)
 
 static void kill_late(const struct pool *p, struct job *j)
 {
-    if (j->late || clock_s() < j->begin + limit_s(p, j)) return;
-    j->late = 1;
+    int limit = limit_s(p, j);
+    if (j->late || clock_s() < j->begin + limit) return;
+    j->late = limit;
     child_kill(&j->child);
 }
 
@@ -274,10 +282,19 @@ static void kill_jobs(struct pool *p)
     }
 }
 
+/* With nothing built so far, late units are not those of a kind that the compiler cannot do. */
+static int is_stuck(const struct pool *p, struct q_err *e)
+{
+    if (p->pace->slowest > 0 || p->pace->late < MOST_LATE) return Q_OK;
+    return q_fail(e, Q_EIO, "%.300s: %d kernels did not end in their time (%d s at first) and none was built: it seems to wait for something",
+                  p->o->compiler->program, p->pace->late, p->o->deadline_s);
+}
+
 int build_all(const struct build_opts *given, struct build_task *tasks, int n, struct q_err *e)
 {
     struct build_opts o = *given;
-    struct pool p = { .o = &o, .tasks = tasks, .n = n };
+    struct build_pace own = { 0 };
+    struct pool p = { .o = &o, .tasks = tasks, .n = n, .pace = o.pace ? o.pace : &own };
     o.jobs = o.jobs < 1 ? 1 : o.jobs > MAX_JOBS ? MAX_JOBS : o.jobs;
     for (int i = 0; i < n; i++) fail_task(&tasks[i], Q_EMISS, "not built");
     p.jobs = calloc((size_t)o.jobs, sizeof *p.jobs);
@@ -285,7 +302,7 @@ int build_all(const struct build_opts *given, struct build_task *tasks, int n, s
     int r = store_workdir(o.store, p.dir, e);
     if (!r) {
         while (!r && p.done < p.n)
-            if (!(r = start_free(&p, e))) r = pump(&p, e);
+            if (!(r = is_stuck(&p, e)) && !(r = start_free(&p, e))) r = pump(&p, e);
         kill_jobs(&p);
         dir_remove(p.dir);
     }

@@ -8,11 +8,31 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
+
+enum { VARIABLE = 7 };   /* of "TMPDIR=" */
+
+/* Ours, but for TMPDIR. The array and its first text are the caller's; NULL: no memory. */
+static char **environment_in(const char *dir)
+{
+    int n = 0, k = 0;
+    while (environ[n]) n++;
+    char **env = calloc((size_t)n + 2, sizeof *env), *own = malloc(VARIABLE + strlen(dir) + 1);
+    if (!env || !own) {
+        free(env);
+        free(own);
+        return NULL;
+    }
+    for (int i = 0; i < n; i++)
+        if (strncmp(environ[i], "TMPDIR=", VARIABLE)) env[++k] = environ[i];
+    env[0] = strcat(strcpy(own, "TMPDIR="), dir);
+    return env;
+}
 
 /* in: read end for its stdin, -1: /dev/null. With one, stderr stays ours. */
 static int spawn(pid_t *pid, char *const *argv, const char *dir, int in, int out)
@@ -35,7 +55,12 @@ static int spawn(pid_t *pid, char *const *argv, const char *dir, int in, int out
     posix_spawnattr_setpgroup(&at, 0);
     posix_spawnattr_setsigmask(&at, &none);
     posix_spawnattr_setflags(&at, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-    int failed = posix_spawnp(pid, argv[0], &fa, &at, argv, environ);
+    char **env = dir ? environment_in(dir) : environ;
+    int failed = env ? posix_spawnp(pid, argv[0], &fa, &at, argv, env) : ENOMEM;
+    if (dir && env) {
+        free(env[0]);
+        free(env);
+    }
     posix_spawnattr_destroy(&at);
     posix_spawn_file_actions_destroy(&fa);
     return failed;

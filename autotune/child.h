@@ -10,7 +10,8 @@ struct child {
     int fd;          /* read end of its output; owned */
 };
 
-/* argv[0] is looked up on the PATH unless it holds a '/'. dir: working directory, NULL: this one. Q_EMISS: no such program. */
+/* argv[0] is looked up on the PATH unless it holds a '/'. dir: working directory, and where its temporary files go, so that they go with
+ * it even where the child is killed; NULL: this one's. Q_EMISS: no such program. */
 int child_start(struct child *c, char *const *argv, const char *dir, struct q_err *e);
 /* The same with a pipe to its stdin, whose write end is *to_child (owned by the caller); its stderr stays this program's. */
 int child_start_talk(struct child *c, char *const *argv, int *to_child, struct q_err *e);

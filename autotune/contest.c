@@ -138,14 +138,15 @@ static int build(struct contest *t, int from, struct q_err *e)
         of[n] = i;
         task[n++] = *own;
     }
-    if (n && (rc = build_all(t->env->build, task, n, e))) return rc;
+    if (n) rc = build_all(t->env->build, task, n, e);
     for (int j = 0; j < n; j++) {
         struct candidate *c = &t->c[of[j]];
         c->task = task[j];
+        if (rc && task[j].rc == Q_EMISS) continue;      /* its turn did not come */
         if (task[j].rc) fail_build(t, of[j]);
-        else if (store_object(s, task[j].object.name, c->path, e)) return Q_EIO;
+        else if (store_object(s, task[j].object.name, c->path, rc ? NULL : e)) return rc ? rc : Q_EIO;
     }
-    return Q_OK;
+    return rc;
 }
 
 static int default_built(struct contest *t, struct q_err *e)

@@ -77,7 +77,8 @@ static int build(const struct options *o, const struct collect_out *out, struct 
     struct compiler_given given = o->given;
     struct defaults_result result;
     double start = clock_s(), last = start;
-    struct build_opts b = { .store = s, .compiler = &compiler, .jobs = verb_jobs(o), .deadline_s = 60, .signal_fd = verb_catch_signals(),
+    struct build_pace pace = { 0 };
+    struct build_opts b = { .store = s, .compiler = &compiler, .pace = &pace, .jobs = verb_jobs(o), .deadline_s = 60, .signal_fd = verb_catch_signals(),
                             .progress = verb_built, .progress_arg = &last };
     given.elsewhere = 1;
     int rc = target_open(&t, o->model, o->preset, o->type, e);

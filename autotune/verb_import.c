@@ -123,7 +123,8 @@ static int find_means(struct importing *im, int signal_fd, struct q_err *e)
 
 static int run(struct importing *im, struct store *s, struct gen *g, struct q_err *e)
 {
-    struct build_opts build = { .store = s, .compiler = &im->compiler, .jobs = verb_jobs(im->o), .deadline_s = 60,
+    struct build_pace pace = { 0 };
+    struct build_opts build = { .store = s, .compiler = &im->compiler, .pace = &pace, .jobs = verb_jobs(im->o), .deadline_s = 60,
                                 .signal_fd = verb_catch_signals() };
     struct import_opts io = { .g = g, .build = &build, .here = &im->here, .trusted = im->trusted, .no_compiler = im->no_compiler,
                               .driver = nvrtc_driver(), .say = verb_say };

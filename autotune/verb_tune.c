@@ -48,8 +48,9 @@ static int tune_with(const struct options *o, struct store *s, struct gen *g, st
     struct target t = { .card = o->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v };
     struct compiler compiler = { 0 };
     struct defaults_result result;
+    struct build_pace pace = { 0 };
     double start = clock_s(), last = start;
-    struct build_opts b = { .store = s, .compiler = &compiler, .jobs = verb_jobs(o), .deadline_s = 60, .signal_fd = verb_catch_signals(),
+    struct build_opts b = { .store = s, .compiler = &compiler, .pace = &pace, .jobs = verb_jobs(o), .deadline_s = 60, .signal_fd = verb_catch_signals(),
                             .progress = verb_built, .progress_arg = &last };
     int r = o->roofs ? Q_OK : target_open(&t, o->model, o->preset, o->type, e);
     if (!r && (o->roofs || strcmp(o->effort, "none"))) r = measured(o, &t, g, &b, &compiler, e);

@@ -1,13 +1,9 @@
 /* Objects of the store: see store.h. */
 #define _GNU_SOURCE
 #include "store_impl.h"
-#include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* <cache>/objects/AA/NAME + suffix */
@@ -66,33 +62,6 @@ int store_object(struct store *s, const char *name, char path[Q_PATH], struct q_
     if (file_is_ours(path)) return Q_OK;
     note(s, path, "others may write it");
     return q_fail(e, Q_EMISS, "object %.12s is writable by others", name);
-}
-
-/* Work directories of processes that were killed: an hour is longer than any build of one. */
-static void remove_old(const char *dir)
-{
-    struct dirent **names;
-    char path[Q_PATH];
-    struct stat st;
-    int n = scandir(dir, &names, NULL, NULL);
-    for (int i = 0; i < n; i++) {
-        int ours = !strncmp(names[i]->d_name, "work-", 5) && !path_join(path, NULL, dir, names[i]->d_name, NULL);
-        if (ours && !lstat(path, &st) && S_ISDIR(st.st_mode) && st.st_mtime < time(NULL) - 3600) dir_remove(path);
-        free(names[i]);
-    }
-    if (n >= 0) free(names);
-}
-
-int store_workdir(struct store *s, char dir[Q_PATH], struct q_err *e)
-{
-    const char *cache;
-    char objects[Q_PATH], prefix[Q_PATH];
-    int r = store_cache(s, &cache, e);
-    if (r) return r;
-    if ((r = path_join(objects, e, cache, "objects", NULL)) || (r = dir_make(objects, e))) return r;
-    remove_old(objects);
-    if ((r = path_join(prefix, e, objects, "work-", NULL))) return r;
-    return dir_temp(dir, prefix, e);
 }
 
 int store_publish(struct store *s, const char *built, const char *name, char content[65], long *size, struct q_err *e)

@@ -84,6 +84,7 @@ void store_close(struct store *s)
 {
     if (!s) return;
     store_tell(s);
+    store_remove_work(s);
     free(s->damaged);
     free(s);
 }

@@ -65,11 +65,12 @@ int store_each(struct store *s, const char *card, int (*visit)(void *arg, const 
 enum { STORE_FOLDER = 200 };
 void store_folder(char dst[STORE_FOLDER], const char *card);
 
-/* --- objects.c --- */
+/* --- objects.c, store_work.c --- */
 
 /* The path of a whole and unchanged object. Q_EMISS otherwise; when it is there but damaged store_tell will tell so. */
 int store_object(struct store *s, const char *name, char path[Q_PATH], struct q_err *e);
-/* A private directory on the objects' disk to build in; the caller removes it (dir_remove). Old ones that nobody removed are. */
+/* A private directory on the objects' disk to build in; the caller removes it (dir_remove), or the store's end does. Those of processes that were
+ * killed are removed now. */
 int store_workdir(struct store *s, char dir[Q_PATH], struct q_err *e);
 /* Moves a built file, KERNEL.so or KERNEL.cubin, into the store; fills content and size. */
 int store_publish(struct store *s, const char *built, const char *name, char content[65], long *size, struct q_err *e);

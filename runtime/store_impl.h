@@ -32,6 +32,8 @@ struct store {
     struct q_roofs roofs;  /* ceilings.c: of card roofs_of */
     char roofs_of[192];
     int n_roofs;
+    char work[Q_PATH];     /* this store's work directory, "" until one is needed */
+    int work_lock;         /* the descriptor that holds it */
     char *damaged;         /* owned: all paths so far, each with '\n' behind it; NULL: none */
 };
 
@@ -42,6 +44,8 @@ int store_answers(const struct record *r, const struct store_key *k);
 int store_each_in(struct store *s, int layer, const char *folder, const char *op, int (*fn)(void *arg, const struct record *r, const char *path), void *arg);
 int store_cards_in(const struct store *s, int layer, int (*fn)(void *arg, int layer, const char *folder), void *arg);
 
+/* store_work.c: at the end of a store */
+void store_remove_work(struct store *s);
 /* borrow.c: whether the card's units still do, in relation to its read bandwidth, half of what they did where the record is from. What was
  * not measured on either is `believed`. */
 int store_path_fits(struct store *s, const char *card, const struct record *r, int believed);

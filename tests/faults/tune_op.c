@@ -13,7 +13,8 @@ static int tune(char **argv, struct store *s, struct gen *g, struct q_err *e)
     struct target t = { .numerics = Q_PINNED, .kv_k = "f16", .kv_v = "f16" };
     struct compiler compiler = { 0 };
     struct compiler_given given = { .cc = argv[3] };
-    struct build_opts b = { .store = s, .compiler = &compiler, .jobs = 2, .deadline_s = 60, .signal_fd = verb_catch_signals() };
+    struct build_pace pace = { 0 };
+    struct build_opts b = { .store = s, .compiler = &compiler, .pace = &pace, .jobs = 2, .deadline_s = 60, .signal_fd = verb_catch_signals() };
     struct tune_opts o = { .t = &t, .g = g, .build = &b, .compiler = &compiler, .given = &given, .device = "cpu", .effort = "exhaustive",
                            .model = argv[2], .type = "q8_0", .program = argv[4], .progress = stderr, .results = stdout, .op = argv[1] };
     int rc = card_detect_cpu(&t.card, 1, e);

@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define HASH_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -386,6 +388,60 @@ static void a_changed_object_is_a_miss(void **state)
     assert_int_equal(f->lines, 2);
 }
 
+/* --- work directories -------------------------------------------------------------------------------------------------- */
+
+/* A process that takes a work directory, puts a file there and waits to be killed. */
+static pid_t worker_of(struct fixture *f, char dir[Q_PATH])
+{
+    int fd[2];
+    assert_int_equal(pipe(fd), 0);
+    pid_t pid = fork();
+    if (!pid) {
+        struct store_opts o = { .say = count, .say_arg = f };
+        struct store *s;
+        char file[Q_PATH];
+        int bad = store_open(&s, &o, NULL) || store_workdir(s, dir, NULL) || path_join(file, NULL, dir, "half", NULL) || file_write(file, "x", 1, NULL);
+        if (write(fd[1], bad ? "" : dir, bad ? 1 : strlen(dir) + 1) > 0) pause();
+        _exit(0);
+    }
+    close(fd[1]);
+    for (size_t n = 0; !n || dir[n - 1]; n++) assert_int_equal(read(fd[0], dir + n, 1), 1);
+    close(fd[0]);
+    return pid;
+}
+
+static void what_a_killed_process_left_is_removed_and_what_a_living_one_uses_is_not(void **state)
+{
+    struct fixture *f = *state;
+    char killed[Q_PATH], living[Q_PATH], own[Q_PATH];
+    pid_t first = worker_of(f, killed), second = worker_of(f, living);
+    kill(first, SIGKILL);
+    waitpid(first, NULL, 0);
+    assert_int_equal(access(killed, F_OK), 0);
+    assert_int_equal(store_workdir(f->s, own, NULL), 0);
+    assert_int_equal(access(killed, F_OK), -1);
+    *strrchr(killed, '/') = 0;
+    assert_int_equal(access(killed, F_OK), -1);
+    assert_int_equal(access(living, F_OK), 0);
+    kill(second, SIGKILL);
+    waitpid(second, NULL, 0);
+    reopen(f, NULL, NULL);                         /* the end of a store takes its own along */
+    assert_int_equal(access(own, F_OK), -1);
+    *strrchr(own, '/') = 0;
+    assert_int_equal(access(own, F_OK), -1);
+}
+
+static void a_work_directory_is_had_again_after_the_cache_was_cleared(void **state)
+{
+    struct fixture *f = *state;
+    char dir[Q_PATH];
+    assert_int_equal(store_workdir(f->s, dir, NULL), 0);
+    *strrchr(dir, '/') = 0;
+    dir_remove(dir);
+    assert_int_equal(store_workdir(f->s, dir, NULL), 0);
+    assert_int_equal(access(dir, F_OK), 0);
+}
+
 /* --- places ------------------------------------------------------------------------------------------------------------ */
 
 /* A directory below a file can never be made, not even by root. */
@@ -484,6 +540,7 @@ int main(void)
         T(evidence_is_kept),
         T(every_cut_is_a_miss), T(damaged_and_foreign_records_are_misses), T(a_record_that_others_may_write_is_a_miss),
         T(a_changed_object_is_a_miss), T(an_unwritable_cache_is_one_line_with_the_variable), T(without_a_home_nothing_is_written),
+        T(what_a_killed_process_left_is_removed_and_what_a_living_one_uses_is_not), T(a_work_directory_is_had_again_after_the_cache_was_cleared),
         T(two_writers_lose_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
