@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define UNTRUSTED "untrusted comment: "
@@ -123,13 +124,22 @@ static int unpack_secret(struct minisign_secret *k, const char *path, const char
     return Q_OK;
 }
 
+/* As ssh does with its keys: one of this user's that others can read may be theirs already. */
+static int check_mode(const char *path, struct q_err *e)
+{
+    struct stat st;
+    if (stat(path, &st) || st.st_uid != geteuid() || !(st.st_mode & 077)) return Q_OK;
+    return q_fail(e, Q_EINPUT, "%s: others can use this secret key: expected mode 0600, found %04o (chmod 600 %s)", path, st.st_mode & 07777, path);
+}
+
 int minisign_secret_read(struct minisign_secret *k, const char *path, struct q_err *e)
 {
     char *text;
     size_t n;
     int r = file_read(path, 4096, &text, &n, e);
     if (r) return r;
-    r = unpack_secret(k, path, text, e);
+    r = check_mode(path, e);
+    if (!r) r = unpack_secret(k, path, text, e);
     sodium_memzero(text, n);
     free(text);
     return r;

@@ -96,7 +96,7 @@ static void advise(struct importing *im, const struct q_err *why)
     if (binaries && im->b->has_signature)
         snprintf(help, sizeof help, "if you know whose key %s is, its binaries serve: quarry tune trust KEY", id);
     else
-        snprintf(help, sizeof help, "binaries of a signed set would serve, after quarry tune trust KEY; this one is %s%s", im->from,
+        snprintf(help, sizeof help, "binaries of a signed set would serve, after quarry tune trust KEY; this one is %.199s%s", im->from,
                  binaries ? "" : " and has none");
     snprintf(im->no_compiler, sizeof im->no_compiler, "%.200s: nothing here compiles its kernels (%.350s); %.380s", im->o->args[0], why->text, help);
 }

@@ -68,9 +68,18 @@ static void print_pci(const struct pci_device *p)
     printf("\n");
 }
 
-static void print_driver(const struct doctor *d)
+static void print_bus(const struct doctor *d)
 {
-    if (d->cuda) printf("driver   %s%sCUDA %d.%d\n", d->driver, *d->driver ? ", " : "", d->cuda / 1000, d->cuda % 1000 / 10);
+    if (!d->n_pci && !d->n_cards) puts("bus      no NVIDIA device on the PCI bus");
+    for (int i = 0; i < d->n_pci; i++) print_pci(&d->pci[i]);
+    if (d->more_pci) printf("bus      and %d more\n", d->more_pci);
+}
+
+/* Without a device a driver would be no help: why the usual one is not there, and how to have it, is then beside the point. */
+static void print_driver(const struct doctor *d, int named)
+{
+    if (!d->cuda && !d->n_pci && !*d->driver && !named) puts("driver   none");
+    else if (d->cuda) printf("driver   %s%sCUDA %d.%d\n", d->driver, *d->driver ? ", " : "", d->cuda / 1000, d->cuda % 1000 / 10);
     else printf("driver   %s\n", d->driver_problem);
 }
 
@@ -106,11 +115,11 @@ static void print_card(const struct doctor_card *c)
     if (!c->problem[0]) print_roofs(c);
 }
 
-static void print_text(const struct doctor *d, const struct doctor_lines *lines)
+/* named: the driver's library is one that the user named. */
+static void print_text(const struct doctor *d, const struct doctor_lines *lines, int named)
 {
-    for (int i = 0; i < d->n_pci; i++) print_pci(&d->pci[i]);
-    if (d->more_pci) printf("bus      and %d more\n", d->more_pci);
-    print_driver(d);
+    print_bus(d);
+    print_driver(d, named);
     for (int i = 0; i < d->n_cards; i++) print_card(&d->card[i]);
     if (d->more_cards) printf("cuda:%d.. and %d more cards, not looked at\n", d->n_cards, d->more_cards);
     for (int action = 0; action <= 1; action++)
@@ -196,7 +205,7 @@ int cmd_doctor(int argc, char **argv)
     } else {
         doctor_look(d, &o.places);
         doctor_means(d, lines);
-        rc = o.json ? print_json(d, lines) : (print_text(d, lines), 0);
+        rc = o.json ? print_json(d, lines) : (print_text(d, lines, o.places.libcuda != NULL), 0);
     }
     free(d);
     free(lines);

@@ -96,9 +96,16 @@ def test_what_cannot_be_signed_or_written_is_found_first(origin, tmp_path):
     refused(tune(home, "export", "-t", 2, "-o", tmp_path / "no/set.tar.zst"), "no/set.tar.zst")
     refused(tune(home, "export", "-t", 2, "-o", tmp_path / "a.tar.zst", "--sign", tmp_path / "none.key"), "none.key")
     (tmp_path / "bad.key").write_text("untrusted comment: x\nno key\n")
+    (tmp_path / "bad.key").chmod(0o600)
     refused(tune(home, "build", "--card", "cpu:avx2", "-m", TINY, "-o", tmp_path / "a.tar.zst", "--sign", tmp_path / "bad.key"), "minisign secret key")
     refused(tune(home, "list", "--sign", tmp_path / "bad.key"), "--sign", status=2)
+    shutil.copy(home / "own.key", tmp_path / "open.key")
+    for mode, found in ((0o644, "found 0644"), (0o660, "found 0660")):
+        (tmp_path / "open.key").chmod(mode)
+        refused(tune(home, "export", "-t", 2, "-o", tmp_path / "a.tar.zst", "--sign", tmp_path / "open.key"), "expected mode 0600", found, "chmod 600 ")
     assert not (tmp_path / "a.tar.zst").exists()
+    (tmp_path / "open.key").chmod(0o400)
+    good(tune(home, "export", "-t", 2, "-o", tmp_path / "a.tar.zst", "--sign", tmp_path / "open.key"))
 
 
 def test_a_set_is_the_same_bytes_every_time_and_readable_without_quarry(origin, tmp_path):

@@ -82,8 +82,13 @@ def doctor(*args, fake="", age="now"):
 def test_doctor_without_a_card(tmp_path):
     with bus(("0000:00:02.0", "0x1234", "0x1111")) as root:
         out = doctor("--pci", root, "--libcuda", "/nowhere/libcuda.so.1")
-    assert "no NVIDIA driver" in out and "no NVIDIA device: quarry runs on the CPU" in out
-    assert len(out.splitlines()) == 2
+        env = environment(LD_LIBRARY_PATH=None)
+        plain = quarry("doctor", "--pci", root, env=env).stdout.decode().splitlines()
+    bus_line, driver_line, means = out.splitlines()
+    assert bus_line == "bus      no NVIDIA device on the PCI bus" and means == "means    no NVIDIA device: quarry runs on the CPU"
+    assert driver_line.startswith("driver   no NVIDIA driver: /nowhere/libcuda.so.1: ")  # it was named
+    if not pathlib.Path("/sys/module/nvidia").exists() and plain[1].startswith("driver   none"):
+        assert plain == [bus_line, "driver   none", means]
 
 
 def test_doctor_with_a_card_and_no_driver():
@@ -138,7 +143,7 @@ def test_doctor_on_a_library_that_is_none(tmp_path, what, part):
         library.write_bytes((FAKE / "now/libcuda.so.1").read_bytes()[:4096] if what == "cut" else b"no library")
     with bus() as root:
         out = doctor("--quick", "--pci", root, "--libcuda", str(library))
-    assert f"driver   no NVIDIA driver: {library}: " in out and part in out and len(out.splitlines()) == 2
+    assert f"driver   no NVIDIA driver: {library}: " in out and part in out and len(out.splitlines()) == 3
 
 
 def test_doctor_refuses_what_it_does_not_know():
