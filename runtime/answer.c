@@ -3,6 +3,7 @@
 #include "answer_reuse.h"
 #include "clock.h"
 #include "turn.h"
+#include <stdio.h>
 #include <stdlib.h>
 
 struct q_talk {
@@ -99,4 +100,16 @@ int q_talk_answer(struct q_talk *t, const int32_t *ids, size_t n, const struct q
     rc = answer(&a, ids, (int)n, e);
     q_turn_close(&a.turn);
     return rc;
+}
+
+double q_answer_rate(const struct q_answer *a)
+{
+    return a->n_generated > 1 && a->decode_s > 0 ? (a->n_generated - 1) / a->decode_s : 0;
+}
+
+void q_answer_text(char dst[Q_ANSWER_TEXT], const struct q_answer *a)
+{
+    int n = a->n_generated;
+    if (n < 2) snprintf(dst, Q_ANSWER_TEXT, "%d token%s", n, n == 1 ? "" : "s");
+    else snprintf(dst, Q_ANSWER_TEXT, "%d tokens, the last %d in %.3f s: %.1f tok/s", n, n - 1, a->decode_s, q_answer_rate(a));
 }

@@ -128,10 +128,12 @@ static int encode(struct chat *c, struct q_err *e)
 
 static void print_facts(const struct chat *c, const struct q_answer *a)
 {
-    int fresh = a->n_prompt - a->n_cached, decoded = a->n_generated > 1 ? a->n_generated - 1 : 0;
+    int fresh = a->n_prompt - a->n_cached;
+    char text[Q_ANSWER_TEXT];
     const char *why[] = {"", "; stopped at the limit", "; stopped by Ctrl-C"};
-    cli_fact(&c->cli, "prompt %d token%s (%d re-used): %.1f tok/s; answer %d token%s: %.1f tok/s%s", a->n_prompt, cli_s(a->n_prompt), a->n_cached,
-             a->prefill_s > 0 ? fresh / a->prefill_s : 0, a->n_generated, cli_s(a->n_generated), a->decode_s > 0 ? decoded / a->decode_s : 0, why[a->finish]);
+    q_answer_text(text, a);
+    cli_fact(&c->cli, "prompt %d token%s (%d re-used): %.1f tok/s; answer %s%s", a->n_prompt, cli_s(a->n_prompt), a->n_cached,
+             a->prefill_s > 0 ? fresh / a->prefill_s : 0, text, why[a->finish]);
     if (a->finish == Q_FINISH_LENGTH && a->n_prompt + a->n_generated > q_engine_ctx(c->engine))
         fprintf(stderr, "quarry chat: the context of %d tokens is full: /clear starts over, and -c N at the start gives more\n", q_engine_ctx(c->engine));
 }

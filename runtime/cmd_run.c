@@ -139,10 +139,10 @@ static int answer(struct run *r, struct q_engine *en, struct q_err *e)
 static void print_speeds(const struct run *r, const struct q_engine *en)
 {
     const struct q_answer *a = &r->answer;
-    int decoded = a->n_generated > 1 ? a->n_generated - 1 : 0;
-    cli_fact(&r->cli, "prompt %d token%s in %.3f s: %.1f tok/s; answer %d token%s in %.3f s: %.1f tok/s; %d thread%s", a->n_prompt,
-             cli_s(a->n_prompt), a->prefill_s, a->prefill_s > 0 ? a->n_prompt / a->prefill_s : 0, a->n_generated, cli_s(a->n_generated), a->decode_s, a->decode_s > 0 ? decoded / a->decode_s : 0,
-             q_engine_threads(en), cli_s(q_engine_threads(en)));
+    char text[Q_ANSWER_TEXT];
+    q_answer_text(text, a);
+    cli_fact(&r->cli, "prompt %d token%s in %.3f s: %.1f tok/s; answer %s; %d thread%s", a->n_prompt, cli_s(a->n_prompt), a->prefill_s,
+             a->prefill_s > 0 ? a->n_prompt / a->prefill_s : 0, text, q_engine_threads(en), cli_s(q_engine_threads(en)));
 }
 
 /* Why the answer ends where it does, when that is not the model's own end. */

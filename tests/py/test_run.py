@@ -96,6 +96,15 @@ def test_facts_go_to_stderr_and_can_be_silenced():
     assert loud.stdout == quiet.stdout and "tok/s" in loud.err and quiet.err == ""
 
 
+def test_speeds_are_of_what_they_stand_beside():
+    """The first token comes with the prompt; speeds are those of the tokens and seconds in the line."""
+    err = run("--raw", "--temp", "0", "-p", "a b c", "-n", "20").err
+    n, n_s, rate, made, timed, s, made_rate = map(float, re.search(
+        r"prompt (\d+) tokens in ([\d.]+) s: ([\d.]+) tok/s; answer (\d+) tokens, the last (\d+) in ([\d.]+) s: ([\d.]+) tok/s; 1 thread", err).groups())
+    assert timed == made - 1 and n / (n_s + 0.001) < rate and timed / (s + 0.001) < made_rate
+    assert "; answer 1 token; 1 thread" in run("--raw", "-p", "a b c", "-n", "1").err
+
+
 def test_an_answer_that_was_cut_says_why():
     told = [line for line in run("-p", question(ASKED[0]), "-n", "2").err.splitlines() if "stopped" in line]
     assert told == ["# stopped at -n 2 tokens"]
