@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "contribution.h"
+#include "progress.h"
 #include "runtime/files.h"
 #include "runtime/json_check.h"
 #include <stdlib.h>
@@ -77,12 +78,14 @@ static void print_row(FILE *f, const struct record *r)
 {
     double us = r->n_times ? r->time[0].median_us : 0, mad = r->n_times ? r->time[0].mad_us : 0;
     int rows = r->n_times ? r->time[0].rows : 0, past = r->n_times ? r->time[0].past : 0;
+    char roof[PROGRESS_ROOF];
     if (!r->kernel[0]) {
         fprintf(f, "# | %-12s | %-68s | a choice, timed with what it is for | %s\n", r->op, r->shape, r->params);
         return;
     }
-    fprintf(f, "# | %-12s | %-68s | %5d %6d | %10.2f | %5.1f | %5.1f %-5s | %10.2f | %5.1f | %-6s | %s\n", r->op, r->shape, rows, past, us,
-            us > 0 ? 100 * mad / us : 0, r->roof_pct, r->bound, r->base_us, 100 * r->gain, r->effort, r->params);
+    progress_roof_cell(roof, r);
+    fprintf(f, "# | %-12s | %-68s | %5d %6d | %10.2f | %5.1f | %-11s | %10.2f | %5.1f | %-6s | %s\n", r->op, r->shape, rows, past, us,
+            us > 0 ? 100 * mad / us : 0, roof, r->base_us, 100 * r->gain, r->effort, r->params);
 }
 
 static void print_head(FILE *f, const struct contribution *c)

@@ -44,6 +44,53 @@ void progress_difference(char *dst, size_t cap, const char *params, const char *
     if (!n) snprintf(dst, cap, "default params");
 }
 
+static int is_by_bytes(const struct record *r) { return !strcmp(r->bound, "bytes"); }
+
+void progress_roof(char dst[PROGRESS_ROOF], const struct record *r)
+{
+    char share[ROOF_TEXT];
+    dst[0] = 0;
+    if (!r->bound[0]) return;
+    if (roof_text(share, r->roof_pct, is_by_bytes(r), 0) == ROOF_CACHE) strcpy(dst, share);
+    else snprintf(dst, PROGRESS_ROOF, "%s of roof (%s)", share, r->bound);
+}
+
+void progress_roof_cell(char dst[PROGRESS_ROOF], const struct record *r)
+{
+    char share[ROOF_TEXT] = "";
+    int cached = r->bound[0] && roof_text(share, r->roof_pct, is_by_bytes(r), 0) == ROOF_CACHE;
+    snprintf(dst, PROGRESS_ROOF, "%5s %s", share, cached ? "" : r->bound);
+}
+
+/* What a line of an op gathers. */
+struct share_range {
+    double least, most;
+    int n, cached;
+};
+
+static void gather(struct share_range *s, const struct record *r)
+{
+    double pct = r->roof_pct;
+    if (!r->bound[0]) return;
+    if (roof_share(&pct, is_by_bytes(r)) == ROOF_CACHE) {
+        s->cached++;
+        return;
+    }
+    s->least = s->n ? fmin(s->least, pct) : pct;
+    s->most = fmax(s->most, pct);
+    s->n++;
+}
+
+static void print_range(char *dst, size_t cap, const struct share_range *s)
+{
+    char cached[32] = "";
+    dst[0] = 0;
+    if (s->cached) snprintf(cached, sizeof cached, "%s %d in cache", s->n ? "," : ";", s->cached);
+    if (!s->n) snprintf(dst, cap, "%s", cached);
+    else if (s->n == 1) snprintf(dst, cap, "; %.0f %% of roof%s", s->most, cached);
+    else snprintf(dst, cap, "; %.0f to %.0f %% of roof%s", s->least, s->most, cached);
+}
+
 static int met_before(const struct found_list *l, int n, const char *op)
 {
     for (int i = 0; i < n; i++)
@@ -54,21 +101,19 @@ static int met_before(const struct found_list *l, int n, const char *op)
 static void line_of_op(const struct progress *p, const struct found_list *l, const char *op)
 {
     int n = 0, better = 0;
-    double gain = 0, least = 0, most = 0;
+    double gain = 0;
+    struct share_range range = { 0 };
     for (int i = 0; i < l->n; i++) {
         const struct record *r = &l->f[i].record;
         if (!l->f[i].fresh || strcmp(l->f[i].problem.op, op)) continue;
         n++;
         better += r->gain > 0;
         gain = fmax(gain, r->gain);
-        if (!r->bound[0]) continue;
-        least = most > 0 ? fmin(least, r->roof_pct) : r->roof_pct;
-        most = fmax(most, r->roof_pct);
+        gather(&range, r);
     }
-    char by[60] = "", roof[60] = "";
+    char by[60] = "", roof[80];
     if (better) snprintf(by, sizeof by, ", by up to %.0f %%", 100 * gain);
-    if (most > 0 && n == 1) snprintf(roof, sizeof roof, "; %.0f %% of roof", most);
-    else if (most > 0) snprintf(roof, sizeof roof, "; %.0f to %.0f %% of roof", least, most);
+    print_range(roof, sizeof roof, &range);
     progress_line(p, "  %s: %d problem%s, %d better than %s default params%s%s", op, n, n == 1 ? "" : "s", better, n == 1 ? "its" : "their", by, roof);
 }
 
@@ -105,13 +150,14 @@ void progress_again(struct progress *p, const struct q_problem *problem, const s
 void progress_outcome(struct progress *p, const struct q_problem *problem, const struct outcome *o)
 {
     const struct record *r = &o->record;
-    char difference[200], left[40], name[300];
+    char difference[200], left[40], name[300], roof[PROGRESS_ROOF];
     p->done++;
     eta(left, sizeof left, p);
+    progress_roof(roof, r);
     progress_difference(difference, sizeof difference, r->params, r->base_params);
     progress_name(name, sizeof name, problem);
-    progress_line(p, "[%3d/%d] %s: %.1f us, %.0f %% of roof (%s), default %.1f us, %.1f %% saved in the duel: %s (%d of %d legal tried%s)%s", p->done, p->n,
-                  name, r->time[0].median_us, r->roof_pct, r->bound, r->base_us, 100 * r->gain, difference, o->tried,
+    progress_line(p, "[%3d/%d] %s: %.1f us%s%s, default %.1f us, %.1f %% saved in the duel: %s (%d of %d legal tried%s)%s", p->done, p->n,
+                  name, r->time[0].median_us, roof[0] ? ", " : "", roof, r->base_us, 100 * r->gain, difference, o->tried,
                   o->legal, o->failed ? ", some failed" : "", left);
     if (o->failed) progress_line(p, "          %d failed, the first: %s", o->failed, o->first_failure);
 }

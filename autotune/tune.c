@@ -314,6 +314,7 @@ static void summarise(const struct tuner *t, const char *gate, double seconds)
     }
     fprintf(t->o->results, "%d problems: %d better than their default params (by up to %.0f %%), %d best with them, %d recorded before, %d not tuned; %.1f s\n",
             changed + kept + t->recorded + again(t) + t->skipped, changed, 100 * most, kept, t->recorded + again(t), t->skipped, seconds);
+    if (t->resumed) fprintf(t->o->results, "%d of these were measured by a tune that did not end\n", t->resumed);
     if (again(t)) fprintf(t->o->results, "%d recorded winners were built and checked again, and stay\n", again(t));
     if (gate[0]) fprintf(t->o->results, "%s\n", gate);
 }

@@ -5,7 +5,9 @@
  * at least the same effort and is faster by more than 2 %, or the old one is of other templates. */
 #include "contribution.h"
 #include "judge.h"
+#include "progress.h"
 #include "runtime/files.h"
+#include "runtime/roof.h"
 #include "runtime/store.h"
 #include "tune.h"
 #include "verbs.h"
@@ -27,8 +29,13 @@ struct admitting {
 
 static void remark(struct admitting *a, const struct record *r, const char *what)
 {
+    struct q_problem p = { .rows = r->rows, .ctx = r->ctx };
+    char name[300];
+    strcpy(p.op, r->op);
+    strcpy(p.shape, r->shape);
+    progress_name(name, sizeof name, &p);
     a->remarks++;
-    fprintf(stderr, "quarry-tune: look: %s %s: %s\n", r->op, r->shape, what);
+    fprintf(stderr, "quarry-tune: look: %s: %s\n", name, what);
 }
 
 /* A choice (op "layout") has no kernel, and no time of its own. */
@@ -46,7 +53,9 @@ static int beats_roof(const struct admitting *a, const struct record *r)
 {
     double bytes, ops, cache = 1024.0 * (a->card.l2 + a->card.l2_kib + a->card.l3_kib);    /* of the other kind of card: 0 */
     record_cost(&r->cost, r->time[0].rows, r->time[0].past, &bytes, &ops);
-    return r->roof_pct > 105 && (!strcmp(r->bound, "ops") || bytes > 2 * cache);
+    double pct = r->roof_pct;
+    enum roof_share share = roof_share(&pct, !strcmp(r->bound, "bytes"));
+    return share == ROOF_OVER || (share == ROOF_CACHE && bytes > 2 * cache);
 }
 
 static void look(struct admitting *a, const struct record *r)

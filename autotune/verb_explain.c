@@ -57,13 +57,16 @@ static void print_default(const struct record *r)
         return;
     }
     progress_difference(difference, sizeof difference, r->base_params, r->params);
-    printf("  default   %s: %.1f us; the winner saves %.1f %%\n", difference, r->base_us, 100 * r->gain);
+    printf("  default   %s: %.1f us; the winner saves %.1f %% of the time of all sizes\n", difference, r->base_us, 100 * r->gain);
 }
 
 static void print_roof(const struct record *r)
 {
     if (!r->bound[0]) return;
-    printf("  roof      %.0f %% of what %s allows", r->roof_pct, !strcmp(r->bound, "bytes") ? "reading memory" : r->ceiling[0] ? r->ceiling : "its arithmetic");
+    int by_bytes = !strcmp(r->bound, "bytes");
+    char share[ROOF_TEXT];
+    if (roof_text(share, r->roof_pct, by_bytes, 0) == ROOF_CACHE) printf("  roof      in cache: faster than reading memory allows");
+    else printf("  roof      %s of what %s allows", share, by_bytes ? "reading memory" : r->ceiling[0] ? r->ceiling : "its arithmetic");
     if (!strcmp(r->bound, "bytes") && r->read_rate > 0) printf(" (%.1f GB/s)", r->read_rate * 1e-9);
     if (!strcmp(r->bound, "ops") && r->path_rate > 0) printf(" (%.2f TOP/s)", r->path_rate * 1e-12);
     puts("");
@@ -107,6 +110,19 @@ static void print_candidate(const struct evidence *v, const struct record *r, co
     else printf("              %s   %s%s\n", c->checked ? "right  " : "no time", c->params, mark(v, r, c->params));
 }
 
+/* Its times are of another moment than the duel's, and of fewer samples. */
+static void print_race(const struct evidence *v)
+{
+    for (int i = 0; i < v->n; i++) {
+        const struct evidence_size *z = &v->c[i]->size[0];
+        if (!is_timed(v->c[i])) continue;
+        printf("  race      of all that were tried, at %d row%s", z->rows, z->rows == 1 ? "" : "s");
+        if (z->past) printf(" behind %d tokens", z->past);
+        puts("; its times compare with one another alone");
+        return;
+    }
+}
+
 static void print_search(struct evidence *v, const struct record *r)
 {
     if (!v->total && !v->n) {
@@ -115,8 +131,9 @@ static void print_search(struct evidence *v, const struct record *r)
     }
     printf("  search    %d in the space, %d legal, %d tried\n", v->total, v->legal, v->n);
     for (int i = 0; i < v->n_reasons; i++) printf("            %6d pruned: %s\n", v->reason[i].n, v->reason[i].text);
-    if (v->won && v->band > 0) printf("  duel      gain %.1f %%, a tie within %.1f %%: %s\n", 100 * v->gain, 100 * v->band,
+    if (v->won && v->band > 0) printf("  duel      of the two best, turn by turn, which the times above are of: gain %.1f %%, a tie within %.1f %%: %s\n", 100 * v->gain, 100 * v->band,
                                       v->accepted ? "the best candidate won" : "the default params stayed");
+    print_race(v);
     if (v->n) qsort(v->c, (size_t)v->n, sizeof *v->c, by_time);
     for (int i = 0; i < v->n; i++) print_candidate(v, r, v->c[i]);
 }
@@ -205,6 +222,16 @@ static void tell_foreign(const struct journal_foreign *f)
     verb_say(NULL, line);
 }
 
+/* A search is written down under the steps that its winner is for. */
+static struct store_key key_of_search(const struct target *t, const struct looked *l)
+{
+    struct store_key k = look_key(t, l);
+    if (!l->record.origin[0]) return k;
+    k.rows = l->record.rows;
+    k.ctx = l->record.ctx;
+    return k;
+}
+
 /* The journal is read once for all problems that were asked for. */
 static int explain(struct explaining *w, struct q_err *e)
 {
@@ -215,7 +242,7 @@ static int explain(struct explaining *w, struct q_err *e)
     for (int i = 0; i < w->look.n && !rc; i++) {
         if (!is_asked(w->o, &w->look.v[i])) continue;
         l[n] = &w->look.v[i];
-        k[n++] = look_key(&w->t, &w->look.v[i]);
+        k[n++] = key_of_search(&w->t, &w->look.v[i]);
     }
     if (!rc && !n) rc = q_fail(e, Q_EINPUT, "shape: expected a part of one of %s's, found '%s'", w->o->args[0], w->o->args[1]);
     if (!rc) rc = evidence_read(v, k, n, &w->foreign, e);

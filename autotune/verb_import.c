@@ -68,16 +68,26 @@ struct importing {
     struct measurer table;
 };
 
-static void report(const struct import_result *r, const char *set, const char *here, double seconds)
+/* Another card's default params: what this card would build itself, unless nothing builds. */
+static void report_idle(const struct importing *im, int n, int moved)
 {
+    if (is_cuda(im->b->card) != is_cuda(im->here.key)) printf(", %d left out: default kernels of that card", n);
+    else if (im->compiler.program[0]) printf(", %d left out: default kernels of that card, and this machine compiles this card's own", n);
+    else if (im->trusted) printf(", %d left out: default kernels of that card%s", n, moved ? ", which are not the same for this one" : " whose binaries do not run here");
+    else printf(", %d left out: default kernels of that card; where nothing compiles they serve only if the key is trusted", n);
+}
+
+static void report(const struct importing *im, const struct import_result *r, double seconds)
+{
+    const char *set = im->b->card, *here = im->here.key;
     int same = !strcmp(set, here);
     printf("%d records of %s:", r->records, set);
     if (r->written)
         printf(" %d for this card (%d kernels compiled, %d taken as they came, %d tested)", r->written, r->compiled, r->taken, r->tested);
-    if (r->data) printf("%s %d kept as data: where this card is near, they are borrowed", r->written ? "," : "", r->data);
+    if (r->data) printf("%s %d kept as that card's: this is another one, which borrows and builds them where it is near", r->written ? "," : "", r->data);
     if (!r->written && !r->data) printf(" none is new here");
     if (r->kept) printf(", %d are here already", r->kept);
-    if (r->idle) printf(", %d were not measured on that card, and serve only where nothing compiles and the key is trusted", r->idle);
+    if (r->idle) report_idle(im, r->idle, r->written > 0);
     if (r->stale) printf(", %d left out: of other templates", r->stale);
     if (r->failed) printf(", %d left out: they fail here", r->failed);
     if (is_cuda(set) != is_cuda(here)) printf("; no %s card is here", is_cuda(set) ? "CUDA" : "CPU");
@@ -93,7 +103,9 @@ static void advise(struct importing *im, const struct q_err *why)
     size_t most;
     for (int i = 0; i < im->b->n; i++) binaries |= bundle_kind_of(im->b->m[i].path, &most) == BUNDLE_BINARY;
     minisign_id(id, im->b->signature.id);
-    if (binaries && im->b->has_signature)
+    if (im->trusted)
+        snprintf(help, sizeof help, "its key is trusted, but %s", binaries ? "its binaries are for another architecture or a newer driver" : "it has no binaries");
+    else if (binaries && im->b->has_signature)
         snprintf(help, sizeof help, "if you know whose key %s is, its binaries serve: quarry tune trust KEY", id);
     else
         snprintf(help, sizeof help, "binaries of a signed set would serve, after quarry tune trust KEY; this one is %.199s%s", im->from,
@@ -135,7 +147,7 @@ static int run(struct importing *im, struct store *s, struct gen *g, struct q_er
         io.m = im->m ? &im->table : NULL;
         rc = import_bundle(im->b, &io, &result, e);
     }
-    if (!rc) report(&result, im->b->card, im->here.key, clock_s() - start);
+    if (!rc) report(im, &result, clock_s() - start);
     measure_close(im->m);
     int stopped = rc && verb_interrupted(build.signal_fd);
     if (build.signal_fd >= 0) close(build.signal_fd);

@@ -28,10 +28,11 @@ static int is_old(struct gen *g, const struct record *r)
     return gen_hash(g, r->op, generator, NULL) || strcmp(generator, r->generator);
 }
 
+#define LINES ".jsonl"      /* the file of a card's records that came with the program; they were tuned there */
+
 static int add(void *arg, const struct record *r, const char *path)
 {
     struct list *l = arg;
-    (void)path;
     if (l->n == l->cap) {
         int cap = l->cap ? 2 * l->cap : 128;
         struct listed *more = realloc(l->v, (size_t)cap * sizeof *more);
@@ -39,7 +40,9 @@ static int add(void *arg, const struct record *r, const char *path)
         l->v = more;
         l->cap = cap;
     }
+    int shipped = path && !strcmp(path + strlen(path) - strlen(LINES), LINES);
     l->v[l->n] = (struct listed){ .r = *r, .old = r->origin[0] && is_old(l->g, r), .place = l->n };
+    if (shipped) strcpy(l->v[l->n].r.origin, "shipped");
     l->n++;
     return 0;
 }
@@ -90,11 +93,12 @@ static const char *origin_of(const struct listed *l) { return l->old ? "old" : l
 static void print_line(const struct listed *l)
 {
     const struct record *r = &l->r;
-    char bucket[32];
+    char bucket[32], roof[PROGRESS_ROOF];
     progress_bucket(bucket, r->rows, r->ctx);
+    progress_roof(roof, r);
     printf("%-8s %-9s %-9s %s %s%s%s %s", origin_of(l), r->profile, r->numerics, r->op, r->shape, bucket[0] ? " " : "", bucket, r->params);
     if (r->n_times) printf("  %.1f us", r->time[0].median_us);
-    if (r->bound[0]) printf(", %.0f %% of roof", r->roof_pct);
+    if (roof[0]) printf(", %s", roof);
     if (r->gain > 0) printf(", %.1f %% gained", 100 * r->gain);
     puts("");
 }
@@ -103,13 +107,14 @@ static void print_line(const struct listed *l)
 static void print_row(const struct listed *l)
 {
     const struct record *r = &l->r;
-    char bucket[32];
+    char bucket[32], roof[PROGRESS_ROOF];
     double bytes = 0, ops = 0, us = r->n_times ? r->time[0].median_us : 0;
     if (us <= 0 || l->old) return;
     progress_bucket(bucket, r->rows, r->ctx);
+    progress_roof_cell(roof, r);
     record_cost(&r->cost, r->time[0].rows, r->time[0].past, &bytes, &ops);
-    printf("| %-14s | %-70s | %-10s | %5d %6d | %9.1f | %8.1f | %8.2f | %5.1f %-5s | %5.1f | %s\n", r->op, r->shape, bucket, r->time[0].rows, r->time[0].past, us,
-           bytes / us * 1e-3, ops / us * 1e-6, r->roof_pct, r->bound, 100 * r->gain, r->params);
+    printf("| %-14s | %-70s | %-10s | %5d %6d | %9.1f | %8.1f | %8.2f | %-11s | %5.1f | %s\n", r->op, r->shape, bucket, r->time[0].rows, r->time[0].past, us,
+           bytes / us * 1e-3, ops / us * 1e-6, roof, 100 * r->gain, r->params);
 }
 
 static void print_table(const struct list *l)

@@ -192,7 +192,7 @@ static void print_json_text(const char *s)
 /* roof: tokens a second; 0: none is given for this test; < 0: the weights lie in a cache. what: of which measured ceiling. */
 static void print_row(struct bench *b, const struct q_engine *en, const char *test, int depth, const struct sample *s, double roof, const char *what)
 {
-    char text[48] = "";
+    char text[56] = "", share[ROOF_TEXT];
     if (s->max > 1.5 * s->min) b->varied = 1;
     if (b->json) {
         printf("%s{\"model\": ", b->rows_printed++ ? ",\n " : "[");
@@ -205,8 +205,10 @@ static void print_row(struct bench *b, const struct q_engine *en, const char *te
         if (roof < 0) printf(", \"in_cache\": true");
         printf("}");
     } else {
-        if (roof > 0) snprintf(text, sizeof text, "%.1f %% of %s", 100 * s->median / roof, what);
-        printf("| %-7s | %6d | %9.2f | %9.2f | %9.2f | %-23s |\n", test, depth, s->median, s->min, s->max, roof < 0 ? "in cache" : text);
+        int cached = roof < 0 || (roof > 0 && roof_text(share, 100 * s->median / roof, *test == 't', 1) == ROOF_CACHE);
+        if (cached) strcpy(text, "in cache");
+        else if (roof > 0) snprintf(text, sizeof text, "%s of %s", share, what);
+        printf("| %-7s | %6d | %9.2f | %9.2f | %9.2f | %-23s |\n", test, depth, s->median, s->min, s->max, text);
     }
     fflush(stdout);
 }
@@ -233,8 +235,7 @@ static int bench_depth(struct bench *b, struct q_engine *en, int depth, struct q
 
 /* --- the trace --------------------------------------------------------------------------------------------------------- */
 
-/* The larger of what memory and what arithmetic ask for, in percent of the time taken; *bound says which. Small kernels read from a cache, so they
- * may pass 100. */
+/* The larger of what memory and what arithmetic ask for, in percent of the time taken; *bound says which. */
 static double percent_of_roof(const struct bench *b, const struct q_trace_line *l, const char **bound)
 {
     struct q_shape s;
@@ -255,13 +256,16 @@ static void print_trace(struct bench *b, struct q_engine *en, const char *test, 
                "|---------:|------:|-------:|---------:|--------:|--------:|-------------|-------\n", test, depth, total * 1e-3);
     for (int i = 0; i < n; i++) {
         const char *bound;
+        char share[ROOF_TEXT], roof[ROOF_TEXT + 8];
         double pct = percent_of_roof(b, &l[i], &bound);
+        int cached = roof_text(share, pct, *bound == 'b', 0) == ROOF_CACHE;
+        snprintf(roof, sizeof roof, "%5s %s", share, cached ? "" : bound);
         if (b->json)
             printf(",\n {\"trace\": \"%s\", \"depth\": %d, \"op\": \"%s\", \"shape\": \"%s\", \"calls\": %ld, \"us\": %.3f, \"bytes\": %.0f, \"ops\": %.0f, "
                    "\"percent_of_roof\": %.1f, \"bound\": \"%s\"}", test, depth, l[i].op, l[i].shape, l[i].calls, l[i].us, l[i].bytes, l[i].ops, pct, bound);
         else
-            printf("| %8.3f | %4.1f %% | %6ld | %8.2f | %7.2f | %7.1f | %4.0f %% %-5s | %s %s\n", l[i].us * 1e-3, 100 * l[i].us / total, l[i].calls,
-                   l[i].us / (double)l[i].calls, l[i].bytes / l[i].us * 1e-3, l[i].ops / l[i].us * 1e-3, pct, bound, l[i].op, l[i].shape);
+            printf("| %8.3f | %4.1f %% | %6ld | %8.2f | %7.2f | %7.1f | %-11s | %s %s\n", l[i].us * 1e-3, 100 * l[i].us / total, l[i].calls,
+                   l[i].us / (double)l[i].calls, l[i].bytes / l[i].us * 1e-3, l[i].ops / l[i].us * 1e-3, roof, l[i].op, l[i].shape);
     }
 }
 

@@ -10,6 +10,13 @@ int roof_read_rate(int threads, double *bytes_per_second, struct q_err *e);
  * products summed in int32, fp32 fused multiply-adds. The best of several short runs (roof_ops.c). */
 int roof_op_rate(int threads, unsigned isa, double *int8, double *fp32, struct q_err *e);
 
+/* A share of a roof as it is shown, everywhere by one rule: memory is no roof of what comes from a cache, and what beats a ceiling of arithmetic
+ * shows that this was measured too low. Up to 105 % is all of it. *pct: at most 100 then; JSON and records hold what was measured. */
+enum roof_share { ROOF_PART, ROOF_CACHE, ROOF_OVER } roof_share(double *pct, int by_bytes);
+/* "71 %", "in cache", ">100 %" */
+enum { ROOF_TEXT = 16 };
+enum roof_share roof_text(char dst[ROOF_TEXT], double pct, int by_bytes, int digits);
+
 /* Ceilings of any device; 0: it has none of that kind. A card's by its kernel set's `ceiling` kernels, timed on the card. */
 struct q_roofs {
     double read;                                  /* bytes a second */

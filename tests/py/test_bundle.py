@@ -163,9 +163,14 @@ def test_another_card_gets_data_or_with_trust_and_no_compiler_kernels(origin, tm
     home, key = origin
     data, rig = tmp_path / "data", tmp_path / "rig"
     done = good(tune(data, "import", home / "signed.tar.zst", "-t", 1))
-    assert "kept as data" in done.stdout and "for this card" not in done.stdout
+    assert "kept as that card's" in done.stdout and "for this card" not in done.stdout
     assert all(r["objects"] == [] for r in records(data).values()) and len(records(data)) == len(records(home))
     assert not list((data / ".cache/quarry/objects").glob("??/*.so"))
+    trusting = tmp_path / "trusting"
+    good(tune(trusting, "trust", key))
+    done = good(tune(trusting, "import", home / "signed.tar.zst", "-t", 1))
+    assert re.search(r"signed by the trusted key \S+", done.stderr) and "data only" not in done.stderr
+    assert re.search(r"\d+ kept as that card's: this is another one, which borrows and builds them where it is near; this card is cpu:\S+t=1;", done.stdout), done.stdout
     good(tune(rig, "trust", key))
     done = good(tune(rig, "import", home / "signed.tar.zst", "-t", 1, path=NOWHERE))
     assert re.search(r" (\d+) for this card \(0 kernels compiled", done.stdout)
@@ -216,7 +221,7 @@ def test_a_set_built_for_a_plain_cpu_starts_a_rig_without_a_compiler(origin, tmp
     assert re.search(r"tiny\.gguf for cpu:other-0-0,isa=sse42\+scalar,\S+: 0 tuned, 0 borrowed, (\d+) default, signed", done.stdout)
     assert key in done.stderr
     done = good(tune(rig, "import", tmp_path / "sse.tar.zst"))        # with a compiler this card makes better ones itself
-    assert "were not measured on that card" in done.stdout and records(rig) == {}
+    assert "left out: default kernels of that card, and this machine compiles this card's own" in done.stdout and records(rig) == {}
     assert not (rig / ".cache/quarry/defaults").exists()
     good(tune(rig, "trust", key))
     done = good(tune(rig, "import", tmp_path / "sse.tar.zst", path=NOWHERE))

@@ -8,6 +8,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import socket
 import subprocess
 
@@ -93,7 +94,7 @@ def test_the_text_tells_what_a_reviewer_asks(text, home):
         assert part in head, part
     for r in records(text):
         row = next(row for row in head.splitlines() if f"| {r['op']} " in row and f" {r['shape']} " in row)
-        assert r["params"] in row and (not r["kernel"] or "%.2f" % r["measured"][0]["median_us"] in row and " 50.0 bytes" in row and " normal" in row)
+        assert r["params"] in row and (not r["kernel"] or "%.2f" % r["measured"][0]["median_us"] in row and " 50 % bytes" in row and " normal" in row)
         assert re.fullmatch("[0-9a-f]{64}", r["generator"]) and r["objects"] == [] and r["origin"] == "tuned"
     assert "{" + body == sealed(records(text)).split("\n", 1)[1]
 
@@ -144,6 +145,18 @@ def test_what_is_odd_is_said(home, text, tmp_path):
     assert done.returncode == 0 and done.stdout.rstrip().endswith("4 to look at")
     for part in ("faster than the roof", "its times spread by more than 10 %", "its gain is not what its times say", "ten times as fast"):
         assert f"look: matmul {r['shape']}: {part}" in done.stderr, part
+    assert f"look: matmul {r['shape']} rows<=512: faster than the roof" in admit(home, tmp_path, sealed([odd | {"rows": 512}])).stderr
+
+
+def test_what_came_with_the_program_is_listed_as_shipped(home, text, tmp_path):
+    """In its file it says tuned, for there it was."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "tuned").mkdir()
+    program = shutil.copy(BUILD / "quarry-tune", tmp_path / "bin")
+    assert admit(home, tmp_path, text, tmp_path / "tuned").returncode == 0
+    done = subprocess.run([program, "list", "--card", CARD], env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]}, capture_output=True, text=True)
+    n = len(records(text))
+    assert [row.split()[0] for row in done.stdout.splitlines()] == n * ["shipped"] and f"{n} records: {n} shipped" in done.stderr, done
 
 
 def changed(text, **fields):

@@ -514,7 +514,8 @@ def test_explain_tells_why(tuned):
     for model in ((), ("-m", str(TINY))):
         text = tune(home, "explain", "gdn_step", *args, *model).stdout
         assert text.startswith(f"gdn_step {record['shape']}\n  winner    {record['params']}\n            tuned with effort quick; ")
-        assert f"{record['measured'][0]['median_us']:.1f} us, spread " in text and f"{record['roof']['pct']:.0f} % of what " in text
+        assert f"{record['measured'][0]['median_us']:.1f} us, spread " in text and re.search(r"\n  roof      (\d+ % of what |in cache)", text)
+        assert "\n  search    " in text and "\n  race      of all that were tried, at 1 row" in text
         got = json.loads(tune(home, "explain", "gdn_step", *args, *model, "--json").stdout)
         assert [g["record"] for g in got] == [record]
     matmuls = [json.loads(p.read_text()) for p in tuned_records(home) if p.parent.name == "matmul"]
@@ -572,7 +573,7 @@ def test_list_tells_what_a_model_would_run_with(tuned):
         done = tune(home, "list", "-t", threads, "--device", "cpu", "-m", str(TINY))
         lines = done.stdout.splitlines()
         assert all(line.startswith(origin) for line in lines) and done.stderr.endswith(f"\n{len(lines)} problems: {len(lines)} {origin}\n")
-        assert any(" rows<=512 isa=" in line and re.search(r"  [\d.]+ us, \d+ % of roof", line) for line in lines)
+        assert any(" rows<=512 isa=" in line and re.search(r"  [\d.]+ us, (\d+ % of roof \(|in cache)", line) for line in lines)
     everything = tune(home, "list", "-t", "1", "--device", "cpu")
     assert everything.stderr.splitlines()[-1] == f"{len(everything.stdout.splitlines())} records: {len(tuned_records(home))} tuned, {len(records(home))} default"
 
