@@ -8,56 +8,15 @@ programs. The plan that is printed tells whether the next-n block stayed behind.
 """
 import argparse
 import os
-import struct
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "py"))
-import gguf_build as gb  # noqa: E402
+from random_file import MIB, write_random_file
 
-MIB = 1 << 20
 STAGE = 256          # MiB, as promised
 PROGRAMS = 400       # MiB: the driver's own context and the program, measured 260 without a model on the first card tried
-
-
-def pattern(dim):
-    """Some thousand Q8_0 blocks of random bytes, scaled so that a row of a product has variance near 1."""
-    scale = struct.pack("<e", dim[0] ** -0.5 / 73)
-    raw = os.urandom(32 * 4096)
-    return b"".join(scale + raw[i:i + 32] for i in range(0, len(raw), 32))
-
-
-def stream(f, dim, type_, name):
-    """One tensor's bytes, from a repeated pattern."""
-    n = gb.n_bytes(dim, type_)
-    if type_ != "q8_0":
-        unit = struct.pack("<f", -1.0 if name.endswith("ssm_a") else 1.0) if type_ == "f32" else b"\0\0"
-        f.write(unit * (n // len(unit)))
-        return
-    unit = pattern(dim)
-    while n > 0:
-        f.write(unit[:n])
-        n -= len(unit)
-
-
-def write_big(path, layers):
-    s = gb.Shape(n_layers=layers, interval=4, n_nextn=1, n_embd=5120, n_ff=17408, n_vocab=248320, n_head=24, n_head_kv=4, head_dim=256,
-                 rope_dims=64, sections=(11, 11, 10, 0), n_k_heads=16, n_v_heads=48, state_dim=128, tied=False, n_ctx=262144, name="random-27b")
-    rows, at = [], 0
-    for name, dim, matrix in gb.dims(s):
-        t = "q8_0" if matrix else "f32"
-        at += -at % 32
-        rows.append((name, dim, t, at))
-        at += gb.n_bytes(dim, t)
-    head = gb.container(list(gb.keys(s).values()) + gb.tokenizer(s.n_vocab), [gb.info(n, d, gb.TYPES[t][0], a) for n, d, t, a in rows])
-    with open(path, "wb", buffering=8 * MIB) as f:
-        f.write(head)
-        for name, dim, t, start in rows:
-            f.write(b"\0" * (len(head) + start - f.tell()))
-            stream(f, dim, t, name)
-    return sum(gb.n_bytes(d, t) for n, d, t, _ in rows if ".nextn." in n or n.startswith("blk.%d." % layers))
 
 
 def memory(pid):
@@ -87,7 +46,7 @@ def main():
     a.add_argument("--device", default="cuda")
     o = a.parse_args()
     t = time.time()
-    nextn = write_big(o.file, o.layers)
+    nextn = write_random_file(o.file, "qwen3.5-27b", n_layers=o.layers, n_nextn=1)
     size = os.path.getsize(o.file)
     print(f"wrote {size / 1e9:.1f} GB in {time.time() - t:.0f} s", flush=True)
     try:

@@ -102,16 +102,16 @@ def byte_tokens():
     return [chr(b) if b in keep else chr(next(other)) for b in range(256)]
 
 
-def tokenizer(n_vocab, merges=(), special=("<|endoftext|>", "<|im_start|>", "<|im_end|>"), pre="qwen35", template=None):
-    """Keys of a tokenizer with n_vocab tokens: bytes, merges' results, special ones, then unused padding."""
+def tokenizer(n_vocab, merges=(), special=("<|endoftext|>", "<|im_start|>", "<|im_end|>"), pre="qwen35", template=None, words=False):
+    """Keys of a tokenizer with n_vocab tokens: bytes, merges' results, special ones, then unused padding (or words, that a text is seen)."""
     tokens = byte_tokens() + [m.replace(" ", "", 1) for m in merges]
     types = [1] * len(tokens)
     tokens += special
     types += [3] * len(special)
     eos = len(tokens) - 1
     while len(tokens) < n_vocab:
-        types.append(5)
-        tokens.append("[PAD%d]" % len(tokens))
+        types.append(1 if words else 5)
+        tokens.append(("\u0120w%d" if words else "[PAD%d]") % len(tokens))
     assert len(tokens) == n_vocab, "vocabulary too small"
     kvs = [key("tokenizer.ggml.model", STR, "gpt2"), key("tokenizer.ggml.pre", STR, pre),
            array("tokenizer.ggml.tokens", STR, tokens), array("tokenizer.ggml.token_type", I32, types),
