@@ -16,6 +16,7 @@ void api_openapi(struct http_request *rq);       /* GET /openapi.json */
 void api_template(struct http_request *rq);      /* POST /apply-template: a chat completion's body */
 void api_input_tokens(struct http_request *rq);  /* POST /v1/chat/completions/input_tokens: the same */
 void api_tokenize(struct http_request *rq);      /* POST /tokenize {content, add_special?, parse_special?, with_pieces?} */
+void api_page(struct http_request *rq);          /* GET / */
 void api_detokenize(struct http_request *rq);    /* POST /detokenize {tokens} */
 
 #endif

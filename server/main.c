@@ -20,6 +20,7 @@
 
 /* Each has its path in openapi.json. */
 static const struct http_route routes[] = {
+    {"GET", "/", api_page, 1, 1},
     {"POST", "/v1/chat/completions", api_chat, 0, 0},
     {"POST", "/chat/completions", api_chat, 0, 0},
     {"POST", "/v1/completions", api_completions, 0, 0},

@@ -1,6 +1,6 @@
 # Shared by ./quickstart and ./check: packages, the Python environment of the tests, the build. Sourced, in the top folder.
 BUILD_PACKAGES="gcc libc6-dev make cmake pkg-config lua5.4 liblua5.4-dev libcjson-dev libutf8proc-dev libsodium-dev libarchive-dev libmicrohttpd-dev libedit-dev libcurl4-openssl-dev uthash-dev"
-TEST_PACKAGES="libcmocka-dev g++ clang libclang-rt-14-dev lua-check minisign qemu-user python3 python3-venv"
+TEST_PACKAGES="chromium libcmocka-dev g++ clang libclang-rt-14-dev lua-check minisign qemu-user python3 python3-venv"
 
 step() { printf '== %s\n' "$1" >&2; }
 
