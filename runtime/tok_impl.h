@@ -5,6 +5,7 @@
 #include "tok_queue.h"
 #include "tokenizer.h"
 #include "unicode.h"
+#include <pthread.h>
 
 /* Open-addressed map from bytes to id, filled once. Slots hold id + 1; 0 is empty. Keys live in `texts`. */
 struct tok_map {
@@ -33,6 +34,13 @@ struct tok_specials {
 
 enum tok_rules { TOK_QWEN35, TOK_QWEN2 };
 
+/* tok_attach: the only part that changes after opening, under its own lock. */
+struct tok_attached {
+    pthread_mutex_t lock;
+    void *at;
+    void (*drop)(void *at);
+};
+
 struct tokenizer {
     struct tok_str *text;  /* owned; [n]: as in the file */
     struct tok_str *piece; /* owned; [n]: the bytes that decoding gives */
@@ -46,6 +54,7 @@ struct tokenizer {
     struct tok_merges merges;
     struct tok_specials specials;
     struct uc_map unicode;
+    struct tok_attached *attached; /* owned */
 };
 
 static inline uint64_t tok_hash(const char *s, size_t n)

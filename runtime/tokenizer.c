@@ -224,12 +224,29 @@ static int fill(struct tokenizer *t, const struct tok_source *src, const char *w
     return rc;
 }
 
+static void detach(struct tok_attached *a)
+{
+    if (!a) return;
+    if (a->at) a->drop(a->at);
+    pthread_mutex_destroy(&a->lock);
+    free(a);
+}
+
+static int attach_lock(struct tokenizer *t, const char *where, struct q_err *e)
+{
+    t->attached = calloc(1, sizeof *t->attached);
+    if (!t->attached) return q_fail(e, Q_EMEM, "%s: out of memory for a tokenizer", where);
+    pthread_mutex_init(&t->attached->lock, NULL);
+    return Q_OK;
+}
+
 int tok_open(struct tokenizer **out, const struct tok_source *src, const char *where, struct q_err *e)
 {
     *out = NULL;
     struct tokenizer *t = calloc(1, sizeof *t);
     if (!t) return q_fail(e, Q_EMEM, "%s: out of memory for a tokenizer", where);
-    int rc = fill(t, src, where, e);
+    int rc = attach_lock(t, where, e);
+    if (!rc) rc = fill(t, src, where, e);
     if (rc) tok_close(t);
     else *out = t;
     return rc;
@@ -246,7 +263,20 @@ void tok_close(struct tokenizer *t)
     free(t->map.slot);
     free(t->merges.slot);
     free(t->specials.id);
+    detach(t->attached);
     free(t);
+}
+
+int tok_attach(const struct tokenizer *t, int (*make)(void **at, const struct tokenizer *t, struct q_err *e), void (*drop)(void *at), void **at,
+               struct q_err *e)
+{
+    struct tok_attached *a = t->attached;
+    pthread_mutex_lock(&a->lock);
+    int rc = a->at ? Q_OK : make(&a->at, t, e);
+    a->drop = drop;
+    *at = a->at;
+    pthread_mutex_unlock(&a->lock);
+    return rc;
 }
 
 /* ---- accessors ---- */

@@ -55,6 +55,11 @@ int tok_is_end(const struct tokenizer *t, int32_t id);
 /* The bytes of a token: any part of a character, or the literal text of a special token. {NULL, 0} for an id out of range. */
 struct tok_str tok_piece(const struct tokenizer *t, int32_t id);
 
+/* Something that another part makes from this vocabulary, at the first call and whichever thread that is on, and that lives as long as the
+ * tokenizer: *at. There is one such part. Errors: make's. */
+int tok_attach(const struct tokenizer *t, int (*make)(void **at, const struct tokenizer *t, struct q_err *e), void (*drop)(void *at), void **at,
+               struct q_err *e);
+
 /* ---- text to ids ---- */
 
 /* Growable array of ids. Zero-initialise; tok_encode appends; free(ids.at). */

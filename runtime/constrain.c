@@ -1,0 +1,325 @@
+#include "constrain_program.h"
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct q_constraint {
+    struct shared_program *program; /* held */
+    struct shared_states *states;   /* held */
+    const struct tokenizer *tokenizer;
+    int state;                      /* of `states` */
+    int over;                       /* an end token was read */
+    int fresh;                      /* `bits` are of this state */
+    uint32_t *bits;                 /* owned: [n_words]; NULL: not asked for yet */
+};
+
+/* ---- making ---- */
+
+static int open_at(struct q_constraint **out, struct shared_program *p, const struct tokenizer *t, struct q_err *e)
+{
+    struct q_constraint *c = calloc(1, sizeof *c);
+    if (!c) return q_fail(e, Q_EMEM, "no memory for a constraint");
+    program_hold(p);
+    c->program = p;
+    c->tokenizer = t;
+    int rc = program_states(p, &c->states, e);
+    if (!rc) {
+        pthread_mutex_lock(&c->states->lock);
+        c->state = states_start(&c->states->s, p->p.root);
+        rc = c->states->s.rc;
+        pthread_mutex_unlock(&c->states->lock);
+        if (rc) q_fail(e, rc, "the grammar is too large for its first state");
+    }
+    const uint32_t *bits;
+    if (!rc) rc = q_constraint_mask(c, &bits, e);
+    if (rc) q_constraint_free(c);
+    else *out = c;
+    return rc;
+}
+
+void q_constraint_free(struct q_constraint *c)
+{
+    if (!c) return;
+    states_drop(c->states);
+    program_drop(c->program);
+    free(c->bits);
+    free(c);
+}
+
+int q_constraint_clone(struct q_constraint **copy, const struct q_constraint *c, struct q_err *e)
+{
+    struct q_constraint *n = malloc(sizeof *n);
+    if (!n) return q_fail(e, Q_EMEM, "no memory for a constraint");
+    *n = *c;
+    n->bits = NULL;
+    n->fresh = 0;
+    program_hold(n->program);
+    atomic_fetch_add(&n->states->holders, 1);
+    *copy = n;
+    return Q_OK;
+}
+
+/* ---- what was built before ---- */
+
+static void make_key(unsigned char key[32], char kind, const struct constrain_text *text)
+{
+    crypto_generichash_state h;
+    const char rules[3] = {kind, (char)text->tools.required, (char)text->tools.parallel};
+    const char *only = text->tools.only ? text->tools.only : "";
+    crypto_generichash_init(&h, NULL, 0, 32);
+    crypto_generichash_update(&h, (const unsigned char *)rules, sizeof rules);
+    crypto_generichash_update(&h, (const unsigned char *)only, strlen(only) + 1);
+    crypto_generichash_update(&h, (const unsigned char *)text->at, text->n);
+    crypto_generichash_final(&h, key, 32);
+}
+
+/* Held, or NULL. */
+static struct shared_program *find_kept(struct vocabulary *v, const unsigned char key[32])
+{
+    struct shared_program *p = NULL;
+    pthread_mutex_lock(&v->lock);
+    for (int i = 0; i < 16 && !p; i++) {
+        if (!v->kept[i].program || memcmp(v->kept[i].key, key, 32)) continue;
+        p = v->kept[i].program;
+        v->kept[i].used = ++v->clock;
+        program_hold(p);
+    }
+    pthread_mutex_unlock(&v->lock);
+    return p;
+}
+
+/* In the place of the one that was not used for the longest time. */
+static void keep(struct vocabulary *v, const unsigned char key[32], struct shared_program *p)
+{
+    struct kept *at = v->kept;
+    program_hold(p);
+    pthread_mutex_lock(&v->lock);
+    for (int i = 1; i < 16; i++)
+        if (v->kept[i].used < at->used) at = v->kept + i;
+    struct shared_program *old = at->program;
+    memcpy(at->key, key, 32);
+    at->program = p;
+    at->used = ++v->clock;
+    pthread_mutex_unlock(&v->lock);
+    program_drop(old);
+}
+
+static int read_program(struct shared_program **p, const struct tree *tree, constrain_reader *read, const struct constrain_text *text,
+                        struct q_err *e)
+{
+    struct grammar g;
+    grammar_start(&g, e);
+    if (text->n > GRAMMAR_MAX_TEXT) grammar_fail(&g, Q_ELIMIT, "a grammar of %zu bytes, at most %d are read", text->n, GRAMMAR_MAX_TEXT);
+    else read(&g, text);
+    int rc = g.rc;
+    if (!rc) rc = program_open(p, &g, tree, e);
+    grammar_free(&g);
+    return rc;
+}
+
+int constrain_build(struct q_constraint **c, const struct tokenizer *t, constrain_reader *read, char kind, const struct constrain_text *text,
+                    struct q_err *e)
+{
+    struct vocabulary *v;
+    unsigned char key[32];
+    int rc = vocabulary_of(&v, t, e);
+    if (rc) return rc;
+    make_key(key, kind, text);
+    struct shared_program *p = find_kept(v, key);
+    if (!p) {
+        rc = read_program(&p, &v->tree, read, text, e);
+        if (rc) return rc;
+        keep(v, key, p);
+    }
+    rc = open_at(c, p, t, e);
+    program_drop(p);
+    return rc;
+}
+
+int q_constraint_from_gbnf(struct q_constraint **c, const struct tokenizer *t, const char *text, size_t n, struct q_err *e)
+{
+    return constrain_build(c, t, constrain_read_gbnf, 'g', &(struct constrain_text){.at = text, .n = n}, e);
+}
+
+int q_constraint_from_schema(struct q_constraint **c, const struct tokenizer *t, const char *json, size_t n, struct q_err *e)
+{
+    return constrain_build(c, t, constrain_read_schema, 's', &(struct constrain_text){.at = json, .n = n}, e);
+}
+
+int q_constraint_from_regex(struct q_constraint **c, const struct tokenizer *t, const char *pattern, size_t n, struct q_err *e)
+{
+    return constrain_build(c, t, constrain_read_regex, 'r', &(struct constrain_text){.at = pattern, .n = n}, e);
+}
+
+int q_constraint_json_object(struct q_constraint **c, const struct tokenizer *t, struct q_err *e)
+{
+    static const char any[] = "{\"type\": \"object\"}";
+    return q_constraint_from_schema(c, t, any, sizeof any - 1, e);
+}
+
+int q_constraint_from_tools(struct q_constraint **c, const struct tokenizer *t, const char *tools, size_t n, const struct q_tool_rules *r,
+                            struct q_err *e)
+{
+    return constrain_build(c, t, constrain_read_tools, 't', &(struct constrain_text){tools, n, *r}, e);
+}
+
+/* The texts, one after the other, each with its NUL: constrain_read_choice. */
+int q_constraint_from_choice(struct q_constraint **c, const struct tokenizer *t, const char *const *choice, int n, struct q_err *e)
+{
+    size_t all = 0, at = 0;
+    for (int i = 0; i < n; i++) all += strlen(choice[i]) + 1;
+    char *text = malloc(all + 1);
+    if (!text) return q_fail(e, Q_EMEM, "no memory for %d choices", n);
+    for (int i = 0; i < n; i++) {
+        memcpy(text + at, choice[i], strlen(choice[i]) + 1);
+        at += strlen(choice[i]) + 1;
+    }
+    int rc = constrain_build(c, t, constrain_read_choice, 'c', &(struct constrain_text){.at = text, .n = all}, e);
+    free(text);
+    return rc;
+}
+
+void constrain_read_choice(struct grammar *g, const struct constrain_text *text)
+{
+    struct expr_kids kids = {0};
+    for (size_t at = 0; at < text->n; at += strlen(text->at + at) + 1) expr_kids_add(g, &kids, expr_text(g, text->at + at, strlen(text->at + at)));
+    g->root = grammar_rule(g, "choice", 6);
+    grammar_define(g, g->root, expr_kids_join(g, X_ALT, &kids));
+}
+
+/* ---- use ---- */
+
+int q_constraint_thinking(struct q_constraint *c, struct q_err *e)
+{
+    pthread_mutex_lock(&c->states->lock);
+    int state = states_start(&c->states->s, c->program->p.thinking), rc = c->states->s.rc;
+    pthread_mutex_unlock(&c->states->lock);
+    if (rc) return q_fail(e, rc, "the grammar is too large for its first state");
+    c->state = state;
+    c->fresh = 0;
+    return Q_OK;
+}
+
+/* Goes on in new states when the old ones are full. */
+static int renew(struct q_constraint *c, struct q_err *e)
+{
+    struct shared_states *old = c->states, *s;
+    pthread_mutex_lock(&old->lock);
+    int full = states_full(&old->s);
+    pthread_mutex_unlock(&old->lock);
+    if (!full) return Q_OK;
+    int rc = program_states(c->program, &s, e);
+    if (rc) return rc;
+    pthread_mutex_lock(&old->lock);
+    pthread_mutex_lock(&s->lock);
+    int state = old == s ? c->state : states_import(&s->s, &old->s, c->state);
+    rc = s->s.rc;
+    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&old->lock);
+    if (rc) return states_drop(s), q_fail(e, rc, "no memory for the states of a grammar");
+    states_drop(old);
+    c->states = s;
+    c->state = state;
+    return Q_OK;
+}
+
+static int fill(struct q_constraint *c, struct q_err *e)
+{
+    const struct tree *tree = c->program->tree;
+    if (c->over) {
+        memset(c->bits, 0, sizeof *c->bits * (size_t)tree->n_words);
+        for (int i = 0; i < tree->n_ends; i++) c->bits[tree->ends[i] / 32] |= 1u << tree->ends[i] % 32;
+        return Q_OK;
+    }
+    int rc = renew(c, e);
+    if (rc) return rc;
+    pthread_mutex_lock(&c->states->lock);
+    rc = mask_fill(&c->states->s, tree, c->state, c->bits, e);
+    pthread_mutex_unlock(&c->states->lock);
+    return rc;
+}
+
+int q_constraint_mask(struct q_constraint *c, const uint32_t **bits, struct q_err *e)
+{
+    if (!c->bits) c->bits = malloc(sizeof *c->bits * (size_t)c->program->tree->n_words);
+    if (!c->bits) return q_fail(e, Q_EMEM, "no memory for a mask");
+    int rc = c->fresh ? Q_OK : fill(c, e);
+    c->fresh = !rc;
+    *bits = c->bits;
+    return rc;
+}
+
+static int refuse(const struct q_constraint *c, int32_t id, struct q_err *e)
+{
+    struct tok_str s = tok_piece(c->tokenizer, id);
+    return q_fail(e, Q_EINPUT, "token %d ('%.*s') is not what the grammar lets follow", (int)id, (int)(s.n < 40 ? s.n : 40), s.at ? s.at : "");
+}
+
+static int is_readable(const struct q_constraint *c, int32_t id)
+{
+    int type = tok_type(c->tokenizer, id);
+    return !c->over && (type == TOK_NORMAL || type == TOK_USER || type == TOK_BYTE) && tok_piece(c->tokenizer, id).n <= TREE_MAX_DEPTH;
+}
+
+int q_constraint_accept(struct q_constraint *c, int32_t id, struct q_err *e)
+{
+    if (tok_is_end(c->tokenizer, id) && q_constraint_may_end(c)) {
+        c->over = 1;
+        c->fresh = 0;
+        return Q_OK;
+    }
+    if (tok_is_end(c->tokenizer, id) || !is_readable(c, id)) return refuse(c, id, e);
+    struct tok_str s = tok_piece(c->tokenizer, id);
+    struct states *st = &c->states->s;
+    pthread_mutex_lock(&c->states->lock);
+    st->work = 0;
+    st->most_work = MASK_MOST_WORK;
+    int state = c->state;
+    for (size_t i = 0; i < s.n && state; i++) state = states_step(st, state, st->p->class_of[(unsigned char)s.at[i]]);
+    int rc = st->rc;
+    pthread_mutex_unlock(&c->states->lock);
+    if (rc) return q_fail(e, rc, "the grammar is too ambiguous: the text has too many readings at once");
+    if (!state || !s.n) return refuse(c, id, e);
+    c->state = state;
+    c->fresh = 0;
+    return Q_OK;
+}
+
+int q_constraint_may_end(const struct q_constraint *c)
+{
+    pthread_mutex_lock(&c->states->lock);
+    int may = c->over || c->states->s.state[c->state].may_end;
+    pthread_mutex_unlock(&c->states->lock);
+    return may;
+}
+
+/* The only class of bytes that leads on, if it is one byte; else -1. */
+static int only_byte(struct states *s, int state, int *to)
+{
+    int found = -1;
+    for (int k = 0; k < s->p->n_class && !s->rc; k++) {
+        int next = states_step(s, state, k);
+        if (!next) continue;
+        int last = k + 1 < s->p->n_class ? s->p->byte_of[k + 1] - 1 : 255;
+        if (found >= 0 || last != s->p->byte_of[k]) return -1;
+        found = s->p->byte_of[k];
+        *to = next;
+    }
+    return found;
+}
+
+size_t q_constraint_forced(struct q_constraint *c, char *to, size_t cap)
+{
+    struct states *s = &c->states->s;
+    size_t n = 0;
+    pthread_mutex_lock(&c->states->lock);
+    s->work = 0;
+    s->most_work = MASK_MOST_WORK;
+    for (int state = c->state, next, byte; n < cap && !c->over && !s->state[state].may_end; state = next) {
+        byte = only_byte(s, state, &next);
+        if (byte < 0) break;
+        to[n++] = (char)byte;
+    }
+    pthread_mutex_unlock(&c->states->lock);
+    return n;
+}

@@ -1,0 +1,55 @@
+/* Automata over bytes, one a rule, all in one list of states: what expressions become.
+ *
+ * A state has edges: a byte range, another rule (a text of it leads over the edge), or nothing (free). A rule goes from its start to its
+ * accept. After nfa_heights every state that cannot reach its accept has height NFA_NEVER, and no rule begins with itself.
+ */
+#ifndef Q_CONSTRAIN_NFA_H
+#define Q_CONSTRAIN_NFA_H
+
+#include "constrain_expr.h"
+
+enum { NFA_MAX_STATES = 200000, NFA_MAX_EDGES = 1000000, NFA_NEVER = 1 << 30, NFA_MAX_HEIGHT = 128 };
+
+enum nfa_kind { NFA_FREE, NFA_BYTES, NFA_CALL };
+
+struct nfa_edge {
+    int next; /* of the same state, -1 */
+    int to;
+    int rule; /* NFA_CALL */
+    unsigned char kind, lo, hi;
+};
+
+struct nfa_state {
+    int edge;   /* first, -1 */
+    int height; /* rules that must at least be open above this one on the way to the accept */
+};
+
+struct nfa_rule {
+    int start, accept;
+    int nullable; /* takes the empty text */
+};
+
+struct nfa {
+    struct nfa_state *state; /* all owned */
+    struct nfa_edge *edge;
+    struct nfa_rule *rule;
+    int n_state, n_edge, n_rule;
+    int cap_state, cap_edge;
+};
+
+/* Builds the automata of g's rules. Errors as g->rc. */
+int nfa_build(struct nfa *a, struct grammar *g);
+void nfa_free(struct nfa *a);
+/* Adds; -1, or nothing done, after a failure, which is recorded in g. */
+int nfa_add_state(struct nfa *a, struct grammar *g);
+void nfa_add_edge(struct nfa *a, struct grammar *g, int from, struct nfa_edge edge);
+
+/* constrain_and.c: texts that both x and y take, from `from`; the state behind them. */
+int nfa_build_and(struct nfa *a, struct grammar *g, int from, int x, int y);
+/* The expression from `from`; the state behind it (constrain_nfa.c, for constrain_and.c). */
+int nfa_build_expr(struct nfa *a, struct grammar *g, int from, int x);
+
+/* constrain_heights.c: fills heights and nullable. Errors: Q_EINPUT (left recursion; nothing can be said), Q_ELIMIT (nested too deep). */
+int nfa_heights(struct nfa *a, const struct grammar *g, struct q_err *e);
+
+#endif

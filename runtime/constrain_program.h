@@ -1,0 +1,48 @@
+/* Grammars bound to a vocabulary and shared: by the constraints that use them, and by later requests that state the same.
+ *
+ * A program is read-only but for its states, which grow as texts are met and are under their own lock. When they are full, constraints go on with
+ * new ones; the old live until nobody uses them.
+ */
+#ifndef Q_CONSTRAIN_PROGRAM_H
+#define Q_CONSTRAIN_PROGRAM_H
+
+#include "constrain_impl.h"
+#include "constrain_mask.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* What a tokenizer's constraints share; made at first use, freed with the tokenizer. */
+struct vocabulary {
+    struct tree tree;
+    pthread_mutex_t lock; /* of what follows */
+    struct kept {
+        unsigned char key[32];
+        struct shared_program *program; /* held; NULL */
+        unsigned used;
+    } kept[16];
+    unsigned clock;
+};
+int vocabulary_of(struct vocabulary **v, const struct tokenizer *t, struct q_err *e);
+
+struct shared_program {
+    struct program p;
+    const struct tree *tree; /* borrowed from the vocabulary */
+    atomic_int holders;
+    pthread_mutex_t lock;    /* of `states` */
+    struct shared_states *states; /* held: those that new constraints begin with */
+};
+
+struct shared_states {
+    struct states s;
+    atomic_int holders;
+    pthread_mutex_t lock;
+};
+
+int program_open(struct shared_program **p, struct grammar *g, const struct tree *tree, struct q_err *e);
+void program_hold(struct shared_program *p);
+void program_drop(struct shared_program *p);
+/* Held: the program's states, new ones if those are full. */
+int program_states(struct shared_program *p, struct shared_states **s, struct q_err *e);
+void states_drop(struct shared_states *s);
+
+#endif

@@ -1,0 +1,169 @@
+/* Where a text stands in a grammar: deterministic states made as they are met.
+ *
+ * Three kinds, each numbered and kept once, so that equal ones are equal numbers:
+ *   spot   a place in one rule: the set of the rule's automaton states that the rule's bytes so far may have led to (0: none)
+ *   stack  what comes when a rule ends: a set of (spot to go on at, stack below it); 0 is the bottom: the text is over
+ *   state  a place in the grammar: a set of (spot, stack), and whether the text may end here (0: no text goes on from here)
+ * A state's spots are those that take a byte; the rules they were called from wait in their stacks. A rule called last in another
+ * leaves nothing on the stack, so lists written by recursion to the right do not grow it. Stacks are at most NFA_MAX_HEIGHT deep, and a spot whose
+ * rule could not end within that is not entered, so that every state has a way to an end.
+ *
+ * What is met is kept until the owner starts anew (states_full): memory is bounded by STATES_FULL and the work of one mask.
+ * One thread at a time. Failures (memory, too much work) stay in s->rc; numbers are then 0.
+ */
+#ifndef Q_CONSTRAIN_STATES_H
+#define Q_CONSTRAIN_STATES_H
+
+#include "constrain_nfa.h"
+
+/* A grammar ready to run; read-only. */
+struct program {
+    struct nfa nfa;
+    int root, thinking;                 /* rules */
+    unsigned char class_of[256], byte_of[256]; /* bytes that no edge tells apart are one class; a byte of each */
+    int n_class;
+    char *accept;                       /* owned: [n_state], the last state of a rule */
+};
+
+struct chunk;
+struct arena {
+    struct chunk *chunks; /* owned */
+    size_t used;          /* bytes of all chunks */
+};
+/* Aligned for any type; NULL: no memory. */
+void *arena_take(struct arena *a, size_t n);
+void arena_free(struct arena *a);
+
+/* Lists of ints, each once, numbered from 0. */
+struct pool_item {
+    const int *at;
+    int n;
+    unsigned hash;
+};
+struct pool {
+    struct pool_item *item; /* owned */
+    int *slot;              /* owned */
+    int n, cap;
+};
+
+struct spot_call {
+    int rule, start, after; /* spots: of the callee, and behind the call */
+};
+struct local;
+struct spot {
+    int *next;              /* [n_class], -1: not known; NULL */
+    struct spot_call *call;
+    int n_call;             /* -1: not known */
+    int height;
+    char accept, takes_byte, done; /* done: the rule's end and nothing else */
+    struct local *local;    /* constrain_mask.c */
+    unsigned epoch;         /* of constrain_settle.c: the last in which it had a node, and which */
+    int node;
+};
+
+struct stack {
+    int depth;
+    int resume; /* the state when the rule above it has ended; -1: not known */
+};
+
+struct state {
+    int *next; /* [n_class], -1: not known; NULL */
+    int depth; /* of its deepest stack */
+    char may_end;
+};
+
+struct states {
+    const struct program *p;
+    struct arena arena;
+    struct pool spots, stacks, all;
+    struct spot *spot;   /* owned, as the pools' items */
+    struct stack *stack;
+    struct state *state;
+    int cap_spot, cap_stack, cap_state;
+    unsigned closure, settled; /* epochs */
+    unsigned *mark;      /* owned: [n_state] of the automaton, the last closure that it was in */
+    struct states_scratch *scratch; /* owned */
+    size_t work, most_work;         /* done since the owner set it to 0, in steps of some nanoseconds; and how much may be */
+    int rc;
+};
+
+enum { STATES_FULL = 24 << 20, STATES_MAX = 96 << 20 };
+
+int states_open(struct states *s, const struct program *p);
+void states_close(struct states *s);
+static inline int states_full(const struct states *s) { return s->rc || s->arena.used > STATES_FULL; }
+/* The state before the first byte of a rule's text. */
+int states_start(struct states *s, int rule);
+int states_step_new(struct states *s, int state, int class);
+static inline int states_step(struct states *s, int state, int class)
+{
+    const int *next = s->state[state].next;
+    return next && next[class] >= 0 ? next[class] : states_step_new(s, state, class);
+}
+/* The state once the rule above `stack` has ended. */
+int states_resume(struct states *s, int stack);
+/* The state that stands at one spot alone, with nothing below it. */
+int states_alone(struct states *s, int spot);
+int states_spot_start(struct states *s, int rule);
+int states_spot_next(struct states *s, int spot, int class);
+/* The same place in other states of the same program (whose numbers differ). */
+int states_import(struct states *to, const struct states *from, int state);
+
+/* (spot, stack) pairs of a state. */
+static inline const int *states_frames(const struct states *s, int state, int *n)
+{
+    *n = (s->all.item[state].n - 1) / 2;
+    return s->all.item[state].at + 1;
+}
+
+/* What the parts of this share, in constrain_states.c. */
+
+/* Growable ints, pairs and nodes that are used again for each state. */
+struct ints {
+    int *at;
+    int n, cap;
+};
+struct pair {
+    int spot, stack;
+};
+struct settle_node {
+    int spot;
+    int n_in;  /* calls that lead to it */
+    int first; /* of what lies below it, linked by next; -1 */
+    int stack; /* -1: not entered */
+};
+struct below {
+    struct pair pair;
+    int next;
+};
+struct states_scratch {
+    struct ints queue, set, calls, order; /* owned, and the rest */
+    struct pair *pair;
+    struct settle_node *node;
+    struct below *below;
+    int n_pair, cap_pair, n_node, cap_node, n_below, cap_below;
+};
+/* Records a failure; 0. */
+int states_fail(struct states *s, int code);
+int states_room(struct states *s, void *array, int n, int *cap, size_t size);
+void states_push(struct states *s, struct ints *list, int x);
+/* Counts work; 0 when there was too much of it. */
+int states_work(struct states *s, size_t n);
+/* Orders pairs and drops doubles; how many are left. */
+int states_sort_pairs(struct pair *pair, int n);
+/* The number of the stack of these pairs, which it sorts. A spot -1 stands for the end of the text. */
+int states_stack(struct states *s, struct pair *pair, int n);
+/* constrain_spots.c. A new row of next[], -1 all; NULL: recorded. The spot of an ordered set of automaton states. */
+int *states_row(struct states *s);
+int states_spot_of(struct states *s, const int *set, int n);
+/* The rules that a spot may call, in s->spot[spot].call; how many. */
+int states_spot_calls(struct states *s, int spot);
+/* constrain_settle.c: the state of the places in scratch->pair, behind a byte; may_end: the text may end for another reason too. */
+int states_settle(struct states *s, int may_end);
+void states_add_pair(struct states *s, int spot, int stack);
+
+/* constrain_pool.c: the number of the list; *fresh: it is new. -1: no memory. */
+int pool_number(struct pool *p, struct arena *a, const int *list, int n, int *fresh);
+void pool_free(struct pool *p);
+
+#endif

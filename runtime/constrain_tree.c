@@ -1,0 +1,98 @@
+#define _GNU_SOURCE /* qsort_r */
+#include "constrain_tree.h"
+#include <stdlib.h>
+#include <string.h>
+
+void tree_free(struct tree *tree)
+{
+    free(tree->node);
+    free(tree->same);
+    free(tree->ends);
+    *tree = (struct tree){0};
+}
+
+static int is_text(const struct tokenizer *t, int id)
+{
+    int type = tok_type(t, id);
+    size_t n = tok_piece(t, id).n;
+    return (type == TOK_NORMAL || type == TOK_USER || type == TOK_BYTE) && !tok_is_end(t, id) && n > 0 && n <= TREE_MAX_DEPTH;
+}
+
+static int by_bytes(const void *a, const void *b, void *arg)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+    struct tok_str s = tok_piece(arg, x), r = tok_piece(arg, y);
+    int c = memcmp(s.at, r.at, s.n < r.n ? s.n : r.n);
+    return c ? c : s.n != r.n ? (s.n < r.n ? -1 : 1) : x - y;
+}
+
+struct maker {
+    struct tree *tree;
+    int path[TREE_MAX_DEPTH + 1]; /* node of each depth on the way to the last token */
+    int depth;
+};
+
+static void leave(struct maker *m, int depth)
+{
+    for (; m->depth > depth; m->depth--) m->tree->node[m->path[m->depth]].end = m->tree->n;
+}
+
+static void add(struct maker *m, struct tok_str s, int common, int id)
+{
+    struct tree *tree = m->tree;
+    leave(m, common);
+    while (m->depth < (int)s.n) {
+        unsigned char byte = (unsigned char)s.at[m->depth++];
+        tree->node[tree->n] = (struct tree_node){0, -1, byte, (unsigned char)m->depth};
+        m->path[m->depth] = tree->n++;
+    }
+    int *token = &tree->node[m->path[m->depth]].token;
+    tree->same[id] = *token;
+    *token = id;
+}
+
+static int common_bytes(struct tok_str a, struct tok_str b)
+{
+    size_t n = a.n < b.n ? a.n : b.n, i = 0;
+    while (i < n && a.at[i] == b.at[i]) i++;
+    return (int)i;
+}
+
+static int fill(struct tree *tree, const struct tokenizer *t, int *ids, int n)
+{
+    size_t nodes = 1;
+    qsort_r(ids, (size_t)n, sizeof *ids, by_bytes, (void *)t);
+    for (int i = 0; i < n; i++) {
+        struct tok_str s = tok_piece(t, ids[i]);
+        nodes += s.n - (size_t)(i ? common_bytes(tok_piece(t, ids[i - 1]), s) : 0);
+    }
+    tree->node = malloc(nodes * sizeof *tree->node);
+    if (!tree->node || nodes > INT32_MAX) return -1;
+    struct maker m = {.tree = tree};
+    tree->node[tree->n++] = (struct tree_node){.token = -1};
+    for (int i = 0; i < n; i++) {
+        struct tok_str s = tok_piece(t, ids[i]);
+        add(&m, s, i ? common_bytes(tok_piece(t, ids[i - 1]), s) : 0, ids[i]);
+    }
+    leave(&m, 0);
+    tree->node[0].end = tree->n;
+    return 0;
+}
+
+int tree_build(struct tree *tree, const struct tokenizer *t, struct q_err *e)
+{
+    int n = 0, all = tok_count(t);
+    int *ids = malloc(sizeof *ids * (size_t)(all + 1));
+    *tree = (struct tree){.n_ids = all, .n_words = (all + 31) / 32};
+    tree->same = malloc(sizeof *tree->same * (size_t)(all + 1));
+    for (int id = 0; ids && id < all; id++)
+        if (is_text(t, id)) ids[n++] = id;
+    tree->ends = malloc(sizeof *tree->ends * (size_t)(all + 1));
+    for (int id = 0; tree->ends && id < all; id++)
+        if (tok_is_end(t, id)) tree->ends[tree->n_ends++] = id;
+    int bad = !tree->ends || !ids || !tree->same || fill(tree, t, ids, n);
+    free(ids);
+    if (!bad) return Q_OK;
+    tree_free(tree);
+    return q_fail(e, Q_EMEM, "no memory for a tree of %d tokens", all);
+}

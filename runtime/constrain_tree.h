@@ -1,0 +1,29 @@
+/* The vocabulary as a tree of bytes, so that all tokens are tried against a grammar in one walk that leaves a branch where it fails.
+ *
+ * Nodes are in the order of a depth-first walk: a node's subtree is nodes i + 1 to end - 1. In it are the tokens that are text: normal,
+ * user-defined and byte ones up to 255 bytes. Control, unknown and unused ones are not, nor those that end an answer. Read-only once made.
+ */
+#ifndef Q_CONSTRAIN_TREE_H
+#define Q_CONSTRAIN_TREE_H
+
+#include "tokenizer.h"
+
+enum { TREE_MAX_DEPTH = 255 };
+
+struct tree_node {
+    int end;   /* behind the subtree */
+    int token; /* an id that ends here, -1; more of the same bytes follow by same[] */
+    unsigned char byte, depth;
+};
+
+struct tree {
+    struct tree_node *node; /* owned; node 0 is the empty text */
+    int *same;              /* owned: [n_ids], the next id with the same bytes, -1 */
+    int *ends;              /* owned: [n_ends], the ids that end an answer */
+    int n, n_ids, n_ends, n_words; /* n_words: of a mask, 32 ids each */
+};
+
+int tree_build(struct tree *tree, const struct tokenizer *t, struct q_err *e);
+void tree_free(struct tree *tree);
+
+#endif
