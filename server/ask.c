@@ -1,4 +1,5 @@
 #include "ask.h"
+#include "runtime/tool_list.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,6 +7,7 @@ void ask_free(struct ask *a)
 {
     for (int i = 0; i + 1 < a->n_prompts; i++) free(a->more[i].at);
     free(a->more);
+    q_tools_close(a->tools);
     job_ask_free(&a->job);
     *a = (struct ask){0};
 }
@@ -41,6 +43,20 @@ static int copy_bias(const struct job_ask *from, struct job_ask *to)
     to->bias_id = copy_of(from->bias_id, n * sizeof *to->bias_id);
     to->bias = copy_of(from->bias, n * sizeof *to->bias);
     return !to->bias_id || !to->bias;
+}
+
+int ask_add_bias(struct ask *a, int32_t id, float bias)
+{
+    size_t n = (size_t)a->job.n_bias + 1;
+    int32_t *ids = realloc(a->job.bias_id, n * sizeof *ids);
+    if (ids) a->job.bias_id = ids;
+    float *all = ids ? realloc(a->job.bias, n * sizeof *all) : NULL;
+    if (!all) return -1;
+    a->job.bias = all;
+    ids[n - 1] = id;
+    all[n - 1] = bias;
+    a->job.n_bias++;
+    return 0;
 }
 
 int ask_job(const struct ask *a, int choice, struct job_ask *out, struct q_err *e)

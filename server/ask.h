@@ -15,6 +15,7 @@ struct ask {
     struct job_ask job;              /* the first prompt's first choice */
     struct tok_ids *more;            /* owned: [n_prompts - 1] the further prompts */
     int n_prompts, n;                /* prompts (at least 1), choices of each */
+    struct q_tools *tools;           /* owned: what the answer may call; NULL: its text is not read for calls */
     int stream;
     int usage;                       /* a stream's last chunk has the token counts */
 };
@@ -26,6 +27,8 @@ int ask_prompt_of(const struct ask *a, int choice);
 const struct tok_ids *ask_prompt(const struct ask *a, int prompt);
 /* The question of one choice, its own copy. Errors: Q_EMEM; then *out is empty. */
 int ask_job(const struct ask *a, int choice, struct job_ask *out, struct q_err *e);
+/* One more logit bias. Non-zero: no memory. */
+int ask_add_bias(struct ask *a, int32_t id, float bias);
 /* Takes ids as the next prompt; one that does not fit the context or is empty is refused in the name of `param`. 0 or -1 with *x. */
 int ask_add_prompt(struct ask *a, struct server *sv, struct tok_ids *ids, const char *param, struct api_error *x);
 

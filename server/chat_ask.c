@@ -1,4 +1,5 @@
 #include "chat_ask.h"
+#include "answer_rules.h"
 #include "chat_fields.h"
 #include "chat_messages.h"
 #include "chat_thinking.h"
@@ -6,15 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Values of supported fields that ask for nothing. */
-static void read_harmless(struct fields *f)
+/* Text is what there is. */
+static void read_modalities(struct fields *f)
 {
-    const cJSON *format = cJSON_GetObjectItemCaseSensitive(f->root, "response_format");
-    const cJSON *type = cJSON_GetObjectItemCaseSensitive(format, "type");
-    const cJSON *choice = cJSON_GetObjectItemCaseSensitive(f->root, "tool_choice");
     const cJSON *modes = cJSON_GetObjectItemCaseSensitive(f->root, "modalities");
+    const cJSON *format = cJSON_GetObjectItemCaseSensitive(f->root, "response_format"), *type = cJSON_GetObjectItemCaseSensitive(format, "type");
     if (cJSON_IsString(type) && !strcmp(type->valuestring, "text")) field_get(f, "response_format");
-    if (cJSON_IsString(choice) && !strcmp(choice->valuestring, "auto")) field_get(f, "tool_choice");
     if (cJSON_GetArraySize(modes) == 1 && cJSON_IsString(modes->child) && !strcmp(modes->child->valuestring, "text")) field_get(f, "modalities");
 }
 
@@ -27,11 +25,18 @@ static int may_continue(struct fields *f)
     return go_on >= 0 ? go_on : add <= 0;
 }
 
-static int make_prompt(struct ask *a, struct server *sv, const struct chat_messages *m, const char *options, struct api_error *x)
+/* What makes a prompt: JSON texts for the template. */
+struct prompt {
+    struct chat_messages messages;       /* owned */
+    char *tools, *options;               /* owned; tools may be NULL */
+};
+
+static int encode(struct ask *a, struct server *sv, const struct prompt *p, struct api_error *x)
 {
+    const struct chat_messages *m = &p->messages;
     struct tok_ids ids = {0};
     struct q_err e;
-    if (worker_encode(sv->worker, m->json.at, NULL, options, m->continued ? &m->begun : NULL, &ids, &e)) {
+    if (worker_encode(sv->worker, m->json.at, p->tools, p->options, m->continued ? &m->begun : NULL, &ids, &e)) {
         free(ids.at);
         return api_fail_err(x, e.code == Q_EMISS ? NULL : "messages", &e);
     }
@@ -43,16 +48,18 @@ static int make_prompt(struct ask *a, struct server *sv, const struct chat_messa
 /* f is read but for what makes the prompt. */
 static void read_prompt(struct fields *f, struct ask *a, struct server *sv, struct span body)
 {
-    struct chat_messages m = {0};
+    struct prompt p = {0};
     int go_on = may_continue(f);
     cJSON *messages = (cJSON *)field_get(f, "messages"); /* f's own tree */
     if (fields_bad(f)) return;
-    if (!chat_messages_read(&m, messages, span_member(body, "messages"), go_on, f->x)) {
-        char *options = read_thinking(f, sv->o.kwargs, m.switched, &a->job.think_budget);
-        if (options && !fields_finish(f, completion_unsupported, n_completion_unsupported, sv->told)) make_prompt(a, sv, &m, options, f->x);
-        free(options);
+    if (!chat_messages_read(&p.messages, messages, span_member(body, "messages"), go_on, f->x)) {
+        p.options = read_thinking(f, sv->o.kwargs, p.messages.switched, &a->job.think_budget);
+        p.tools = read_tools(f, a, sv, body);
+        if (!fields_finish(f, completion_unsupported, n_completion_unsupported, sv->told)) encode(a, sv, &p, f->x);
+        free(p.options);
+        free(p.tools);
     }
-    chat_messages_free(&m);
+    chat_messages_free(&p.messages);
 }
 
 int chat_ask_read(struct ask *a, struct server *sv, const char *body, size_t n, struct api_error *x)
@@ -66,7 +73,7 @@ int chat_ask_read(struct ask *a, struct server *sv, const char *body, size_t n, 
     read_max_tokens(&f, &a->job.max_tokens, 1, -1);
     read_choices(&f, a, sv, 1);
     read_chat_logprobs(&f, &a->job);
-    read_harmless(&f);
+    read_modalities(&f);
     read_prompt(&f, a, sv, (struct span){body + strspn(body, " \t\r\n"), n});
     cJSON_Delete(root);
     if (!x->status) return 0;

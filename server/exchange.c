@@ -1,6 +1,7 @@
 #include "exchange.h"
 #include "sse.h"
 #include "runtime/cli.h"
+#include "runtime/tool_list.h"
 #include "track.h"
 #include "transcript.h"
 #include <stdlib.h>
@@ -10,6 +11,7 @@ struct exchange {
     const struct form *form;
     void *f;                     /* owned: the form's state */
     struct track *track;         /* owned: [n], one a choice */
+    struct q_tools *tools;       /* owned, or NULL */
     int n, per_prompt;           /* choices, and of one prompt */
     int begun;
 };
@@ -82,6 +84,7 @@ static void close_exchange(struct exchange *x)
     }
     if (x->f) x->form->free(x->f);
     free(x->track);
+    q_tools_close(x->tools);
     free(x);
 }
 
@@ -264,12 +267,14 @@ static int open_jobs(struct http_request *rq, struct exchange *x, const struct a
         rc = ask_job(ask, i, &one, e);
         one.client = http_client(rq);
         /* One of them is enough to probe the client. */
+        if (!rc && x->tools) rc = track_read_calls(&x->track[i], x->tools, e);
+        if (rc) job_ask_free(&one);
         if (!rc) rc = job_open(&x->track[i].job, &one, http_fd(rq), !i && !ask->stream && http_takes_interim(rq), e);
     }
     return rc;
 }
 
-static struct exchange *open_exchange(struct http_request *rq, const struct ask *ask, const struct form *form, void *f, struct q_err *e)
+static struct exchange *open_exchange(struct http_request *rq, struct ask *ask, const struct form *form, void *f, struct q_err *e)
 {
     struct exchange *x = f ? calloc(1, sizeof *x) : NULL;
     struct track *track = x ? calloc((size_t)ask_choices(ask), sizeof *track) : NULL;
@@ -279,7 +284,9 @@ static struct exchange *open_exchange(struct http_request *rq, const struct ask 
         q_fail(e, Q_EMEM, "no memory for a request");
         return NULL;
     }
-    *x = (struct exchange){.sv = http_server(rq), .form = form, .f = f, .track = track, .n = ask_choices(ask), .per_prompt = ask->n};
+    *x = (struct exchange){.sv = http_server(rq), .form = form, .f = f, .track = track, .n = ask_choices(ask), .per_prompt = ask->n,
+        .tools = ask->tools};
+    ask->tools = NULL;
     if (!open_jobs(rq, x, ask, e)) return x;
     close_exchange(x);
     return NULL;

@@ -24,7 +24,7 @@ enum event_kind {
     EVENT_TEXT,          /* text */
     EVENT_CALL,          /* a tool call begins; text: the function's name */
     EVENT_ARGUMENTS,     /* text: the next bytes of its arguments, JSON when joined */
-    EVENT_CALL_END,
+    EVENT_CALL_END,      /* complete: it may be acted on */
     EVENT_END            /* of the choice; finish, stopped_by */
 };
 
@@ -32,10 +32,11 @@ enum event_kind {
 struct event {
     enum event_kind kind;
     int choice;                      /* from 0 */
-    const char *text;                /* [n] whole characters, zero-terminated; NULL with the kinds that have none */
+    const char *text;                /* [n] whole characters; NULL with the kinds that have none */
     size_t n;
     int call;                        /* index in its choice */
     const char *call_id;
+    int complete;
     const struct q_token *token;     /* [n_tokens] with logprobs: what was drawn since the choice's event before */
     int n_tokens;
     enum finish finish;
@@ -50,7 +51,7 @@ struct usage {
 };
 
 /* A whole answer. */
-struct call {
+struct call {                        /* complete */
     char *id;                        /* owned */
     struct text name, arguments;
 };

@@ -14,7 +14,7 @@
 struct fields {
     const cJSON *root;
     struct api_error *x;
-    const char *read[48];        /* names asked for */
+    const char *read[128];       /* names asked for */
     int n_read;
 };
 

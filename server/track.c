@@ -1,12 +1,14 @@
 #include "track.h"
+#include "openai.h"
+#include "runtime/tool_calls.h"
 #include <stdlib.h>
 #include <string.h>
 
-static void fail(struct track *t)
+static void fail(struct track *t, const char *why)
 {
     t->ended = 1;
     t->outcome.end = JOB_FAILED;
-    q_fail(&t->outcome.err, Q_EMEM, "no memory for an answer");
+    q_fail(&t->outcome.err, Q_EMEM, "%s", why);
 }
 
 /* Tells it with the tokens that wait. */
@@ -32,22 +34,53 @@ static int keep_tokens(struct track *t)
     return 0;
 }
 
+/* ---- text ---- */
+
+static int read_event(void *arg, const struct q_tool_event *from, struct q_err *e)
+{
+    static const enum event_kind kind[] = {[Q_TOOL_THINKING] = EVENT_THINKING, [Q_TOOL_CONTENT] = EVENT_TEXT, [Q_TOOL_BEGIN] = EVENT_CALL,
+        [Q_TOOL_ARGUMENTS] = EVENT_ARGUMENTS, [Q_TOOL_END] = EVENT_CALL_END};
+    struct track *t = arg;
+    if (from->kind == Q_TOOL_BEGIN) openai_id("call_", t->call_id, sizeof t->call_id);
+    struct event ev = {.kind = kind[from->kind], .text = from->text, .n = from->n, .call = from->call, .call_id = t->call_id,
+        .complete = from->complete};
+    tell(t, &ev);
+    return Q_OK;
+}
+
 static void take_text(struct track *t, enum q_part part, const struct text *piece)
 {
     struct event ev = {.kind = part == Q_PART_THINKING ? EVENT_THINKING : EVENT_TEXT, .text = piece->at, .n = piece->n};
-    if (keep_tokens(t) || piece->bad) fail(t);
-    else if (piece->n) tell(t, &ev);
+    struct q_err e;
+    if (keep_tokens(t) || piece->bad) fail(t, "no memory for an answer");
+    else if (!t->calls && piece->n) tell(t, &ev);
+    else if (t->calls && q_tool_calls_push(t->calls, part, text_of(piece), piece->n, &e)) fail(t, e.text);
+}
+
+/* ---- the end ---- */
+
+static enum finish finish_of(const struct track *t)
+{
+    if (t->outcome.answer.finish == Q_FINISH_LENGTH) return FINISH_LENGTH;
+    return t->calls && q_tool_calls_n(t->calls) ? FINISH_CALLS : FINISH_STOP;
 }
 
 static void take_end(struct track *t)
 {
+    const struct q_answer *a = &t->outcome.answer;
+    struct q_err e;
     job_outcome(t->job, &t->outcome);
     t->ended = 1;
     if (t->outcome.end != JOB_ANSWERED) return;
-    const struct q_answer *a = &t->outcome.answer;
-    struct event ev = {.kind = EVENT_END, .stopped_by = a->stopped_by, .finish = a->finish == Q_FINISH_LENGTH ? FINISH_LENGTH : FINISH_STOP};
+    if (t->calls && q_tool_calls_end(t->calls, a->finish != Q_FINISH_STOP || a->stopped_by >= 0, &e)) {
+        fail(t, e.text);
+        return;
+    }
+    struct event ev = {.kind = EVENT_END, .stopped_by = a->stopped_by, .finish = finish_of(t)};
     tell(t, &ev);
 }
+
+int track_read_calls(struct track *t, const struct q_tools *tools, struct q_err *e) { return q_tool_calls_open(&t->calls, tools, read_event, t, e); }
 
 enum job_event track_take(struct track *t, double seconds, event_sink sink, void *arg)
 {
@@ -65,6 +98,7 @@ enum job_event track_take(struct track *t, double seconds, event_sink sink, void
 void track_close(struct track *t)
 {
     job_drop(t->job);
+    q_tool_calls_close(t->calls);
     free(t->token);
     *t = (struct track){0};
 }

@@ -2,6 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void free_call(struct call *c)
+{
+    free(c->id);
+    text_free(&c->name);
+    text_free(&c->arguments);
+}
+
 static void begin_call(struct choice *c, const struct event *ev)
 {
     struct call *more = realloc(c->call, (size_t)(c->n_calls + 1) * sizeof *more);
@@ -40,7 +47,10 @@ void transcript_add(struct choice *choices, const struct event *ev)
     case EVENT_ARGUMENTS:
         if (ev->call < c->n_calls) text_add(&c->call[ev->call].arguments, ev->text, ev->n);
         break;
-    case EVENT_CALL_END: break;
+    case EVENT_CALL_END:
+        /* Half a call is never shown as whole. */
+        if (!ev->complete && c->n_calls) free_call(&c->call[--c->n_calls]);
+        break;
     case EVENT_END:
         c->finish = ev->finish;
         c->stopped_by = ev->stopped_by;
@@ -55,13 +65,6 @@ int transcript_ok(const struct choice *choices, int n)
         for (int i = 0; i < c->n_calls; i++) bad |= c->call[i].name.bad | c->call[i].arguments.bad;
     }
     return !bad;
-}
-
-static void free_call(struct call *c)
-{
-    free(c->id);
-    text_free(&c->name);
-    text_free(&c->arguments);
 }
 
 void transcript_free(struct choice *choices, int n)

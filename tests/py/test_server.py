@@ -383,7 +383,7 @@ FIELDS = [
     ({"n": 0}, "n"), ({"n": 1000}, "n"), ({"n": 1.5}, "n"), ({"n": 2, "best_of": 3}, "best_of"), ({"model": 5}, "model"), ({"enable_thinking": "no"}, "enable_thinking"),
     ({"chat_template_kwargs": {"enable_thinking": "false"}}, "chat_template_kwargs.enable_thinking"), ({"chat_template_kwargs": []}, "chat_template_kwargs"),
     ({"reasoning_effort": "huge"}, "reasoning_effort"), ({"chat_template_kwargs": {"messages": []}}, None),
-    ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"), ({"tool_choice": "required"}, "tool_choice"),
+    ({"tools": [{"type": "function", "function": {"name": 5}}]}, "tools"), ({"tool_choice": "required"}, "tool_choice"),
     ({"response_format": {"type": "json_object"}}, "response_format"), ({"grammar": "root ::= \"a\""}, "grammar"),
     ({"top_logprobs": 3}, "top_logprobs"), ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"), ({"logprobs": 3}, "logprobs"),
     ({"logit_bias": []}, "logit_bias"), ({"logit_bias": {"x": 1}}, "logit_bias"), ({"logit_bias": {"-1": 1}}, "logit_bias"),

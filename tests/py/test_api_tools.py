@@ -1,0 +1,137 @@
+"""Tool calls through the chat endpoint, whole and streamed, with `openai`'s client too: form, finish reasons, choices of a tool, what is refused."""
+import json
+
+import pytest
+
+from programs import goldens
+from test_server import OSLO, USER, alive, is_error, program, server, stream_of  # noqa: F401
+
+PATH = "/v1/chat/completions"
+CALLS = [g for g in goldens() if g["tools"] and "<tool_call>" in g["text"] and g["margin_min"] > 0.4]
+ANSWERS = [g for g in goldens() if g["tools"] and "<tool_call>" not in g["text"] and g["margin_min"] > 1]
+
+
+def asked(g, **more):
+    return {"messages": g["messages"], "tools": g["tools"], "enable_thinking": g["enable_thinking"], **more}
+
+
+def chat(server, **fields):
+    status, r = server.chat(**fields)
+    assert status == 200, r
+    return r["choices"][0]
+
+
+def written(g):
+    """Name and arguments of the call in a golden's text, which has one."""
+    name = g["text"].split("<function=")[1].split(">")[0]
+    values = {p.split(">")[0]: p.split(">", 1)[1].split("</parameter>")[0].strip("\n") for p in g["text"].split("<parameter=")[1:]}
+    tool = next(t["function"] for t in g["tools"] if t["function"]["name"] == name)
+    types = {k: v.get("type") for k, v in tool["parameters"]["properties"].items()}
+    return name, {k: v if types[k] == "string" else json.loads(v) for k, v in values.items()}
+
+
+def from_stream(chunks):
+    """Content, thinking, calls and finish reason, after the deltas' form was looked at."""
+    content, thinking, calls, finish = "", "", [], None
+    for c in (c.choices[0] for c in chunks if c.choices):
+        content += c.delta.content or ""
+        thinking += getattr(c.delta, "reasoning_content", None) or ""
+        for d in c.delta.tool_calls or []:
+            if d.id is not None:
+                assert d.index == len(calls) and d.type == "function" and d.function.name and d.function.arguments == ""
+                calls.append([d.id, d.function.name, ""])
+            else:
+                assert d.index == len(calls) - 1 and d.function.name is None and d.type is None
+                calls[-1][2] += d.function.arguments
+        assert finish is None, "expected nothing behind the finish reason"
+        finish = c.finish_reason
+    return content, thinking, calls, finish
+
+
+@pytest.mark.parametrize("g", CALLS, ids=lambda g: g["messages"][-1]["content"][:24])
+def test_a_call_whole_and_streamed(server, g):
+    c = chat(server, **asked(g))
+    name, arguments = written(g)
+    (call,) = c["message"]["tool_calls"]
+    assert (call["type"], call["function"]["name"], json.loads(call["function"]["arguments"])) == ("function", name, arguments)
+    assert call["id"].startswith("call_") and c["finish_reason"] == "tool_calls" and c["message"]["content"] is None
+    content, thinking, calls, finish = from_stream(stream_of(server, **asked(g)))
+    assert (content, thinking or None, finish) == ("", c["message"].get("reasoning_content"), "tool_calls")
+    assert [(n, a) for _, n, a in calls] == [(name, call["function"]["arguments"])]
+
+
+@pytest.mark.parametrize("g", ANSWERS, ids=lambda g: g["messages"][-1]["content"][:24])
+def test_an_answer_where_tools_are_there(server, g):
+    c = chat(server, **asked(g))
+    assert c["finish_reason"] == "stop" and "tool_calls" not in c["message"]
+    assert c["message"]["content"] == g["text"].removesuffix("<|im_end|>").split("</think>")[-1].strip()
+
+
+def test_a_call_that_is_cut_is_not_shown_as_whole(server):
+    g = CALLS[0]
+    n = len(g["ids"])
+    seen = set()
+    for limit in range(1, n, 4):
+        r = chat(server, **asked(g), max_tokens=limit)
+        assert r["finish_reason"] == "length"
+        for call in r["message"].get("tool_calls", []):
+            assert json.loads(call["function"]["arguments"]) == written(g)[1]
+        content, thinking, calls, finish = from_stream(stream_of(server, **asked(g), max_tokens=limit))
+        assert finish == "length"
+        seen |= {len(calls)}
+    assert seen == {0, 1}
+
+
+def test_logprobs_with_tools(server):
+    g = CALLS[0]
+    c = chat(server, **asked(g), logprobs=True, top_logprobs=2)
+    content = c["logprobs"]["content"]
+    assert b"".join(bytes(t["bytes"]) for t in content).decode() == g["text"].removesuffix("<|im_end|>")
+    chunks = stream_of(server, **asked(g), logprobs=True, top_logprobs=2)
+    assert [t.token for k in chunks if k.choices[0].logprobs for t in k.choices[0].logprobs.content] == [t["token"] for t in content]
+
+
+def test_a_loop_of_calls_with_the_client(server):
+    g = CALLS[0]
+    client, messages = server.client(), list(g["messages"])
+    ask = {"model": "tiny", "tools": g["tools"], "temperature": 0, "extra_body": {"enable_thinking": g["enable_thinking"]}}
+    first = client.chat.completions.create(messages=messages, **ask).choices[0]
+    call = first.message.tool_calls[0]
+    messages += [first.message, {"role": "tool", "tool_call_id": call.id, "content": json.dumps({"ok": True, "value": 8})}]
+    last = client.chat.completions.create(messages=messages, **ask).choices[0]
+    assert last.finish_reason == "stop" and "8" in last.message.content and not last.message.tool_calls
+
+
+# --- choices of a tool ------------------------------------------------------------------------------------------------
+
+
+def tool(name, **properties):
+    return {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": properties, "required": list(properties)}}}
+
+
+SAVE = tool("save", path={"type": "string"}, n={"anyOf": [{"type": "integer"}, {"type": "null"}]})
+LOOK = tool("look_up", word={"type": "string", "enum": ["cat", "moon"]})
+
+
+def test_none_makes_no_call(server):
+    g = CALLS[0]
+    c = chat(server, **asked(g, tool_choice="none", max_tokens=60))
+    assert "tool_calls" not in c["message"] and c["finish_reason"] in ("stop", "length") and "<tool_call>" not in (c["message"]["content"] or "")
+
+
+NAMED = {"type": "function", "function": {"name": "look_up"}}
+
+
+WRONG = [({"tools": {}}, "tools"), ({"tools": [5]}, "tools"), ({"tools": [{}]}, "tools"), ({"tools": [{"type": "function", "function": {}}]}, "tools"),
+         ({"tools": [{"type": "function", "function": {"name": 5}}]}, "tools"), ({"tool_choice": "required"}, "tool_choice"), ({"tools": [SAVE], "tool_choice": "required"}, "tool_choice"), ({"tool_choice": NAMED}, "tool_choice"),
+         ({"tools": [SAVE], "tool_choice": "sometimes"}, "tool_choice"), ({"tools": [SAVE], "tool_choice": 5}, "tool_choice"),
+         ({"tools": [SAVE], "tool_choice": {}}, "tool_choice"), ({"tools": [SAVE], "tool_choice": {"type": "function"}}, "tool_choice"),
+         ({"tools": [SAVE], "tool_choice": NAMED}, "tool_choice"), ({"tools": [SAVE], "parallel_tool_calls": 1}, "parallel_tool_calls"),
+         ({"functions": [{"name": "f"}]}, "functions"), ({"function_call": "auto", "functions": [{"name": "f"}]}, "functions")]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("fields,param", WRONG, ids=lambda v: json.dumps(v)[:50])
+def test_a_wrong_field_is_named(server, fields, param, stream):
+    assert is_error(*server.ask("POST", PATH, {"messages": USER, "stream": stream, **fields}), 400)["param"] in (param, "function_call")
+    alive(server)
