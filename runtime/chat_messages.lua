@@ -1,11 +1,16 @@
 -- Chat templates: what callers send, made into what templates expect.
 --
 --  * `developer` is another name for `system`.
---  * content that is null or absent is ""; other content is a string or a list of parts.
+--  * content that is null or absent is ""; parts that are all text become one string, since older templates know no parts; other
+--    content is a list of parts.
 --  * Leading system messages become one, a blank line between them. A later one stays where it is if the template
 --    shows it there (found out once, with a probe chat); if the template refuses or drops it, its text joins the first
 --    one: every instruction reaches the prompt.
---  * The arguments of a past tool call, a JSON text by the API, become a mapping; "", "null" and absent are no arguments.
+--  * The arguments of a past tool call, a JSON text by the API, become a mapping; "", "null" and absent are no arguments. A text that
+--    is no JSON object (a call that was cut short) is shown as text, so that one bad call does not end the conversation.
+--  * `reasoning` is another name for `reasoning_content`.
+--  * Where the template drops earlier turns' thinking and knows no `preserve_thinking`, that option puts it into their content.
+--  * A tool without the object `function` around it gets one.
 --
 -- Errors name the message: "messages[2].tool_calls[0].function.arguments: ...".
 local M = ...
@@ -24,37 +29,50 @@ end
 
 local function absent(v) return v == nil or v == M.none end
 
+-- A mapping; or nil where v is a text that is none.
 local function arguments(v, where)
     if absent(v) then return V.dict() end
     if kind(v) == "dict" then return v end
     if type(v) ~= "string" then fail("%s: expected an object or its JSON text, found %s", where, V.type_name(v)) end
     if M.string.strip(v) == "" then return V.dict() end
-    local parsed, why = M.prim.json_decode(v)
-    if parsed == nil then fail("%s: %s", where, why) end
+    local parsed = M.prim.json_decode(v)
     if parsed == M.none then return V.dict() end
-    if kind(parsed) ~= "dict" then fail("%s: expected a JSON object, found %s", where, V.type_name(parsed)) end
-    return parsed
+    return parsed and kind(parsed) == "dict" and parsed or nil
 end
 
+-- The call with its arguments as a mapping; or nil and a text in its place.
 local function tool_call(call, where)
     if kind(call) ~= "dict" then fail("%s: expected an object, found %s", where, V.type_name(call)) end
     local f = call.map["function"]
-    if absent(f) then
-        if type(call.map.name) ~= "string" then fail("%s: expected a function with a name", where) end
-        return with(call, { arguments = arguments(call.map.arguments, where .. ".arguments") })
-    end
-    where = where .. ".function"
+    local bare = absent(f)
+    if bare then f = call else where = where .. ".function" end
     if kind(f) ~= "dict" then fail("%s: expected an object, found %s", where, V.type_name(f)) end
     if type(f.map.name) ~= "string" then fail("%s.name: expected a string", where) end
-    return with(call, { ["function"] = with(f, { arguments = arguments(f.map.arguments, where .. ".arguments") }) })
+    local args = arguments(f.map.arguments, where .. ".arguments")
+    if not args then
+        return nil, string.format('<tool_call>\n{"name": "%s", "arguments": %s}\n</tool_call>', f.map.name, f.map.arguments)
+    end
+    f = with(f, { arguments = args })
+    return bare and f or with(call, { ["function"] = f })
 end
 
+-- The calls, and the texts of those that are none.
 local function tool_calls(calls, where)
-    if absent(calls) then return nil end
+    if absent(calls) then return nil, {} end
     if kind(calls) ~= "list" then fail("%s: expected a list, found %s", where, V.type_name(calls)) end
-    local out = {}
-    for i, call in ipairs(calls) do out[i] = tool_call(call, string.format("%s[%d]", where, i - 1)) end
-    return V.list(out)
+    local out, texts = {}, {}
+    for i, call in ipairs(calls) do
+        out[#out + 1], texts[#texts + 1] = tool_call(call, string.format("%s[%d]", where, i - 1))
+    end
+    return V.list(out), texts
+end
+
+-- The text of a part; nil: it holds something else.
+local function part_text(part)
+    if type(part) == "string" then return part end
+    local t = part.map.type
+    local text = part.map[t == "refusal" and t or "text"]
+    return (t == nil or t == "text" or t == "refusal") and type(text) == "string" and text or nil
 end
 
 local function content(v, where)
@@ -66,19 +84,28 @@ local function content(v, where)
             fail("%s[%d]: expected a content part, found %s", where, i - 1, V.type_name(part))
         end
     end
-    return v
+    local texts = {}
+    for i, part in ipairs(v) do texts[i] = part_text(part) end
+    return #texts == #v and table.concat(texts) or v
 end
 
--- The text of a system message: instructions are merged as text, so other parts have no place in them.
-local function text_of(v, where)
+-- Instructions are merged as text, so other parts have no place in them.
+local function only_text(v, where)
     if type(v) == "string" then return v end
-    local out = {}
     for i, part in ipairs(v) do
-        local text = type(part) == "string" and part or part.map.text
-        if type(text) ~= "string" then fail("%s[%d]: a system message may only hold text", where, i - 1) end
-        out[i] = text
+        if not part_text(part) then fail("%s[%d]: a system message may only hold text", where, i - 1) end
     end
-    return table.concat(out)
+end
+
+-- Calls that are none follow the content.
+local function add_texts(v, texts)
+    if #texts == 0 then return v end
+    local text = table.concat(texts, "\n")
+    if type(v) == "string" then return v == "" and text or v .. "\n\n" .. text end
+    local parts = {}
+    for i, part in ipairs(v) do parts[i] = part end
+    parts[#parts + 1] = "\n\n" .. text
+    return V.list(parts)
 end
 
 local function message(m, i)
@@ -86,10 +113,11 @@ local function message(m, i)
     if kind(m) ~= "dict" then fail("%s: expected an object, found %s", where, V.type_name(m)) end
     local role = m.map.role
     if type(role) ~= "string" then fail("%s.role: expected a string, found %s", where, role == nil and "none" or V.type_name(role)) end
-    local changes = { content = content(m.map.content, where .. ".content") }
-    changes.tool_calls = tool_calls(m.map.tool_calls, where .. ".tool_calls")
+    local calls, texts = tool_calls(m.map.tool_calls, where .. ".tool_calls")
+    local changes = { content = add_texts(content(m.map.content, where .. ".content"), texts), tool_calls = calls }
+    if absent(m.map.reasoning_content) and type(m.map.reasoning) == "string" then changes.reasoning_content = m.map.reasoning end
     if role == "developer" or role == "system" then
-        changes.role, changes.content = "system", text_of(changes.content, where .. ".content")
+        changes.role, changes.content = "system", only_text(changes.content, where .. ".content")
     end
     return with(m, changes)
 end
@@ -123,20 +151,93 @@ function M.normalise(list, keeps_late)
     return merge_system(V.list(out), keeps_late)
 end
 
-local function probe_message(role, text)
-    local d = V.dict()
-    V.dict_set(d, "role", role)
-    V.dict_set(d, "content", text)
-    return d
+-- ---- earlier thinking ----
+
+-- A user's message that is no tool's result in disguise: templates keep the thinking behind the last one.
+local function is_question(m)
+    local text = m.map.content
+    if m.map.role ~= "user" then return false end
+    return type(text) ~= "string" or not M.string.strip(text):find("^<tool_response>.*</tool_response>$")
 end
 
--- Whether the template shows a system message that comes after a user's.
-function M.keeps_late_system(render)
-    local mark = "a later instruction"
-    local list = V.list({ probe_message("system", "s"), probe_message("user", "u"), probe_message("assistant", "a"),
-                          probe_message("system", mark), probe_message("user", "v") })
-    local ok, text = pcall(render, { messages = list, tools = M.none, documents = M.none, add_generation_prompt = true })
-    return ok and text:find(mark, 1, true) ~= nil
+-- An assistant's message whose content shows its thinking, an empty one too, whatever the template does with thinking.
+local function with_thought(m)
+    local thought, text = m.map.reasoning_content, m.map.content
+    if m.map.role ~= "assistant" or type(text) ~= "string" then return m end
+    if type(thought) == "string" then
+        text = "<think>\n" .. M.string.strip(thought) .. "\n</think>\n\n" .. M.string.strip(text)
+    elseif not text:find("</think>", 1, true) then
+        text = "<think>\n\n</think>\n\n" .. M.string.strip(text)
+    elseif not text:find("<think>", 1, true) then
+        text = "<think>\n" .. text
+    end
+    return with(m, { content = text, reasoning_content = "" })
+end
+
+local function with_earlier_thoughts(list)
+    local out, last = {}, 0
+    for i, m in ipairs(list) do
+        if is_question(m) then last = i end
+    end
+    for i, m in ipairs(list) do out[i] = i < last and with_thought(m) or m end
+    return V.list(out)
+end
+
+-- ---- what the template does, found out with probe chats ----
+
+local function probe(render, messages, shows)
+    local list = {}
+    for i, m in ipairs(messages) do
+        list[i] = V.dict()
+        V.dict_set(list[i], "role", m[1])
+        V.dict_set(list[i], "content", m[2])
+        if m[3] then V.dict_set(list[i], "reasoning_content", m[3]) end
+    end
+    list = V.list(list)
+    local vars = { tools = M.none, documents = M.none, add_generation_prompt = true, preserve_thinking = true }
+    local function shown()
+        vars.messages = list
+        local ok, text = pcall(render, vars)
+        for _, part in ipairs(shows) do ok = ok and text:find(part, 1, true) ~= nil end
+        return ok
+    end
+    if shown() then return true, false end
+    list = with_earlier_thoughts(list)
+    return false, shown()
+end
+
+-- Whether the template shows a system message that comes after a user's, and the first one still.
+local function keeps_late_system(render)
+    local first, late = "an instruction", "a later one"
+    return (probe(render, { { "system", first }, { "user", "u" }, { "assistant", "a" }, { "system", late }, { "user", "v" } }, { first, late }))
+end
+
+-- Whether an earlier turn's thinking has to be put into its content to be kept, and then is.
+local function loses_thoughts(render)
+    local turns = { { "user", "u" }, { "assistant", "a", "a thought" }, { "user", "v" } }
+    local _, by_content = probe(render, turns, { "<think>\na thought\n</think>\n\na" })
+    return by_content
+end
+
+-- ---- rendering ----
+
+-- Templates expect {"type": "function", "function": {...}}.
+local function tools_in_full(tools)
+    if tools == M.none then return tools end
+    local out = {}
+    for i, tool in ipairs(tools) do
+        out[i] = tool
+        if kind(tool) == "dict" and absent(tool.map["function"]) and type(tool.map.name) == "string" then
+            local f = V.dict()
+            for _, key in ipairs(tool.keys) do
+                if key ~= "type" then V.dict_set(f, key, tool.map[key]) end
+            end
+            out[i] = V.dict()
+            V.dict_set(out[i], "type", "function")
+            V.dict_set(out[i], "function", f)
+        end
+    end
+    return V.list(out)
 end
 
 -- A copy of v with every string and key guarded. After normalising, so that each is guarded whole and once.
@@ -166,12 +267,17 @@ end
 -- open compiles the template; render takes values made from JSON. `as_is` leaves the messages as they came.
 function M.open(text)
     M.template = M.compile(text)
-    M.keeps_late = M.keeps_late_system(M.template)
+    M.keeps_late = keeps_late_system(M.template)
+    M.loses_thoughts = loses_thoughts(M.template)
 end
 
 function M.render(messages, tools, kwargs, add_generation_prompt, as_is)
     if tools ~= M.none and kind(tools) ~= "list" then fail("tools: expected a list, found %s", V.type_name(tools)) end
     if kind(kwargs) ~= "dict" then fail("template options: expected an object, found %s", V.type_name(kwargs)) end
-    if not as_is then messages = M.normalise(messages, M.keeps_late) end
+    if not as_is then
+        messages = M.normalise(messages, M.keeps_late)
+        tools = tools_in_full(tools)
+        if M.loses_thoughts and kwargs.map.preserve_thinking == true then messages = with_earlier_thoughts(messages) end
+    end
     return M.template(variables(guarded(messages), guarded(tools), guarded(kwargs), add_generation_prompt))
 end

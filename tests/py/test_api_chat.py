@@ -228,7 +228,7 @@ def test_every_instruction_reaches_the_prompt(server):
 
 
 @pytest.mark.parametrize("arguments,status", [("{\"path\":\"a\",\"body\":\"b\"}", 200), ("", 200), ("{}", 200), ("null", 200), ({"path": "a"}, 200), (None, 200),
-                                              ("{\"path\":", 400), ("[]", 400), ("5", 400), (5, 400), ([1], 400)], ids=str)
+                                              ("{\"path\":", 200), ("[]", 200), ("5", 200), (5, 400), ([1], 400)], ids=str)
 def test_arguments_in_a_history(server, arguments, status):
     call = {"id": "c1", "type": "function", "function": {"name": "save", "arguments": arguments}}
     so_far = [{"role": "user", "content": "Save it."}, {"role": "assistant", "content": None, "tool_calls": [call]},

@@ -96,10 +96,8 @@ static void bad_requests_are_named(void **state)
         {"[{\"role\":\"user\",\"content\":5}]", "!messages[0].content: expected a string or a list of parts, found int"},
         {"[{\"role\":\"user\",\"content\":[5]}]", "!messages[0].content[0]: expected a content part, found int"},
         {"[{\"role\":\"user\"},{\"role\":\"system\",\"content\":[{\"type\":\"image\"}]}]", "!messages[1].content[0]: a system message may only hold text"},
-        {"[{\"role\":\"user\"},{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"path\\\":\"}}]}]",
-         "!messages[1].tool_calls[0].function.arguments: invalid: JSON at byte 8: expected a value, found the end"},
-        {"[{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":\"[1]\"}}]}]",
-         "!messages[0].tool_calls[0].function.arguments: expected a JSON object, found list"},
+        {"[{\"role\":\"user\"},{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":[1]}}]}]",
+         "!messages[1].tool_calls[0].function.arguments: expected an object or its JSON text, found list"},
         {"[{\"role\":\"user\"}", "!messages: JSON at byte 16: expected ',' or ']', found the end"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) assert_string_equal(rendered(SHOW, cases[i].messages, NULL), cases[i].says);
@@ -123,13 +121,67 @@ static void arguments_become_a_mapping(void **state)
     }
 }
 
+/* A call that was cut short stays in sight, and the conversation goes on. */
+static void arguments_that_are_no_object_are_text(void **state)
+{
+    const char *jinja = SHOW "{% for c in messages[0].tool_calls %}{{ c.function.name }}{{ c.function.arguments|tojson }}{% endfor %}";
+    assert_string_equal(rendered(jinja, "[{\"role\":\"assistant\",\"content\":\"Yes.\",\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"path\\\":\"}},"
+                                        "{\"function\":{\"name\":\"g\",\"arguments\":\"{}\"}},{\"function\":{\"name\":\"h\",\"arguments\":\"[1]\"}}]}]", NULL),
+                        "assistant=Yes.\n\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"path\":}\n</tool_call>\n"
+                        "<tool_call>\n{\"name\": \"h\", \"arguments\": [1]}\n</tool_call>;g{}");
+    assert_string_equal(rendered(jinja, "[{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":\"{\"}}]}]", NULL),
+                        "assistant=<tool_call>\n{\"name\": \"f\", \"arguments\": {}\n</tool_call>;");
+}
+
+static void text_parts_are_one_string(void **state)
+{
+    const char *jinja = "{% for m in messages %}{{ m.content if m.content is string else m.content|length }};{% endfor %}";
+    assert_string_equal(rendered(jinja, "[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},\"b\",{\"type\":\"refusal\",\"refusal\":\"c\"}]},"
+                                        "{\"role\":\"tool\",\"content\":[]},{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"image\"}]}]", NULL),
+                        "abc;;2;");
+}
+
+/* One template that keeps thinking when told to, one that never does, one that has no thinking. */
+static void earlier_thinking_is_kept_on_demand(void **state)
+{
+#define TURNS(kept) "{% for m in messages %}{{ m.role }}:{% if m.role == 'assistant' and (" kept ") %}<think>\n{{ m.reasoning_content or '' }}\n</think>\n\n{% endif %}" \
+                    "{{ m.content if m.reasoning_content is string else m.content.split('</think>')[-1].lstrip('\n') }};{% endfor %}"
+    static const char *const templates[] = {TURNS("loop.last or preserve_thinking"), TURNS("loop.last")};
+    const char *messages = "[{\"role\":\"user\",\"content\":\"u\"},{\"role\":\"assistant\",\"content\":\"a\",\"reasoning_content\":\"A\"},{\"role\":\"assistant\","
+                           "\"content\":\"b\",\"reasoning\":\"B\"},{\"role\":\"assistant\",\"content\":\"c\"},{\"role\":\"user\",\"content\":\"v\"},"
+                           "{\"role\":\"assistant\",\"content\":\"d\",\"reasoning_content\":\"D\"}]";
+    const char *kept = "user:u;assistant:<think>\nA\n</think>\n\na;assistant:<think>\nB\n</think>\n\nb;assistant:<think>\n\n</think>\n\nc;user:v;assistant:<think>\nD\n</think>\n\nd;";
+    const char *dropped = "user:u;assistant:a;assistant:b;assistant:c;user:v;assistant:<think>\nD\n</think>\n\nd;";
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(rendered(templates[i], messages, "{\"preserve_thinking\":true}"), kept);
+        assert_string_equal(rendered(templates[i], messages, "{\"preserve_thinking\":false}"), dropped);
+        assert_string_equal(rendered(templates[i], messages, NULL), dropped);
+    }
+    assert_string_equal(rendered(templates[1], "[{\"role\":\"user\"},{\"role\":\"assistant\",\"content\":\"<think>\\nA\\n</think>\\n\\na\"},{\"role\":\"user\"}]",
+                                 "{\"preserve_thinking\":true}"), "user:;assistant:<think>\nA\n</think>\n\na;user:;");
+}
+
+static void bare_tools_get_their_function(void **state)
+{
+    struct chat_template *t = open_ok("{{ tools|tojson }}");
+    struct chat_request r = {.messages = USER, .tools = "[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{}},{\"type\":\"function\",\"function\":{\"name\":\"g\"}}]"};
+    char *text;
+    size_t n;
+    assert_int_equal(chat_template_render(t, &r, &text, &n, NULL), 0);
+    assert_string_equal(text, "[{\"type\": \"function\", \"function\": {\"name\": \"f\", \"parameters\": {}}}, {\"type\": \"function\", \"function\": {\"name\": \"g\"}}]");
+    free(text);
+    chat_template_close(t);
+}
+
 static void every_instruction_reaches_the_prompt(void **state)
 {
     const char *messages = "[{\"role\":\"developer\",\"content\":\"A\"},{\"role\":\"system\",\"content\":[{\"type\":\"text\",\"text\":\"B\"}]},"
                            "{\"role\":\"user\",\"content\":\"hi\"},{\"role\":\"system\",\"content\":\"C\"},{\"role\":\"user\",\"content\":null}]";
     const char *kept = "system=A\n\nB;user=hi;system=C;user=;", *merged = "system=A\n\nB\n\nC;user=hi;user=;";
     assert_string_equal(rendered(SHOW, messages, NULL), kept);
-    /* one that refuses a later system message, and one that drops it */
+    /* one that refuses a later system message, one that drops it, one that drops the first for it */
+    assert_string_equal(rendered("{% set ns = namespace(s='') %}{% for m in messages if m.role == 'system' %}{% set ns.s = m.content %}{% endfor %}system={{ ns.s }};"
+                                 "{% for m in messages if m.role != 'system' %}{{ m.role }}={{ m.content }};{% endfor %}", messages, NULL), merged);
     assert_string_equal(rendered("{% for m in messages %}{% if m.role == 'system' and not loop.first %}{{ raise_exception('no') }}{% endif %}{% endfor %}" SHOW,
                                  messages, NULL), merged);
     assert_string_equal(rendered("{% for m in messages if m.role != 'system' or loop is defined or m == messages[0] %}{{ m.role }}={{ m.content }};{% endfor %}",
@@ -288,7 +340,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compile_errors_name_the_line), cmocka_unit_test(own_errors_reach_the_caller), cmocka_unit_test(numbers_print_as_written),
-        cmocka_unit_test(bad_requests_are_named), cmocka_unit_test(arguments_become_a_mapping), cmocka_unit_test(every_instruction_reaches_the_prompt),
+        cmocka_unit_test(bad_requests_are_named), cmocka_unit_test(arguments_become_a_mapping),
+        cmocka_unit_test(arguments_that_are_no_object_are_text), cmocka_unit_test(text_parts_are_one_string), cmocka_unit_test(earlier_thinking_is_kept_on_demand),
+        cmocka_unit_test(bare_tools_get_their_function), cmocka_unit_test(every_instruction_reaches_the_prompt),
         cmocka_unit_test(the_guard_sees_every_string), cmocka_unit_test(bounds_hold), cmocka_unit_test(deep_and_long_sources),
         cmocka_unit_test(any_memory_bound), cmocka_unit_test(two_templates_live_apart)};
     return cmocka_run_group_tests(tests, NULL, NULL);
