@@ -48,8 +48,8 @@ static int feed(struct answering *a, const int32_t *ids, int n, int keep, int dr
 {
     struct q_row last = {0};
     struct q_result r;
-    if (draws) q_turn_draw(&a->turn, &last);
-    int rc = timeline_feed(&a->talk->timeline, ids, n, keep, last.want, last.sampling, &r, e);
+    int rc = draws ? q_turn_draw(&a->turn, &last, e) : Q_OK;
+    if (!rc) rc = timeline_feed(&a->talk->timeline, ids, n, keep, last.want, last.sampling, &r, e);
     return rc || !draws ? rc : q_turn_take(&a->turn, &r, 0, e);
 }
 

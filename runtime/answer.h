@@ -8,6 +8,7 @@
 #ifndef Q_ANSWER_H
 #define Q_ANSWER_H
 
+#include "constrain.h"
 #include "engine.h"
 
 enum q_part { Q_PART_THINKING, Q_PART_CONTENT };
@@ -39,6 +40,7 @@ struct q_answer_opts {
     const int32_t *bias_id;            /* [n_bias] added to the logits, at most 1000 */
     const float *bias;
     int n_bias;
+    struct q_constraint *constraint;   /* at its beginning, moves with the answer (constrain.h); NULL: none */
     /* All may be NULL. Called between steps on the caller's thread. */
     int (*cancelled)(void *arg);       /* non-zero: stop now */
     int (*text)(void *arg, enum q_part part, const char *s, size_t n);   /* whole characters; non-zero: stop now */

@@ -9,11 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_RAW = CLI_SAMPLING_END, OPT_SYSTEM, OPT_THINK, OPT_IDS };
+enum { OPT_RAW = CLI_SAMPLING_END, OPT_SYSTEM, OPT_THINK, OPT_IDS, OPT_GRAMMAR, OPT_SCHEMA };
 
 struct run {
     struct q_cli cli;
     const char *prompt_arg, *file, *system;
+    const char *grammar, *schema; /* a text or a file's name */
     char *prompt;                /* owned */
     size_t prompt_n;
     int raw, think, ids_out;
@@ -21,6 +22,7 @@ struct run {
     struct cli_sampling sampling;
 
     struct tok_ids ids;          /* the prompt's */
+    struct q_constraint *constraint; /* owned */
     const struct tokenizer *tokenizer;
     struct q_answer answer;
 };
@@ -34,7 +36,9 @@ static void help(void)
            "  --think             let the model think first\n"
            "  --raw               no chat template; control tokens in the prompt are control tokens\n"
            "  -n N                generate at most N tokens\n"
-           "  --ids               print token ids instead of text\n%s%s",
+           "  --ids               print token ids instead of text\n"
+           "  --grammar G         the answer is a text of this GBNF grammar: a file, or the grammar itself (it has a ::=)\n"
+           "  --json-schema S     the answer is JSON by this schema: a file, or the schema itself (it begins with {)\n%s%s",
            cli_sampling_help, cli_engine_help);
 }
 
@@ -44,6 +48,8 @@ static const struct option longs[] = {CLI_LONG,
                                       {"system", 1, 0, OPT_SYSTEM},
                                       {"think", 0, 0, OPT_THINK},
                                       {"ids", 0, 0, OPT_IDS},
+                                      {"grammar", 1, 0, OPT_GRAMMAR},
+                                      {"json-schema", 1, 0, OPT_SCHEMA},
                                       {"file", 1, 0, 'f'},
                                       {"prompt", 1, 0, 'p'},
                                       {0, 0, 0, 0}};
@@ -63,6 +69,8 @@ static int parse_args(struct run *r, int argc, char **argv)
         case OPT_THINK: r->think = 1; break;
         case OPT_IDS: r->ids_out = 1; break;
         case OPT_SYSTEM: r->system = optarg; break;
+        case OPT_GRAMMAR: r->grammar = optarg; break;
+        case OPT_SCHEMA: r->schema = optarg; break;
         case 'h':
         case CLI_HELP: help(); return 1;
         case CLI_VERSION: cli_version(); return 1;
@@ -72,6 +80,7 @@ static int parse_args(struct run *r, int argc, char **argv)
     }
     if (optind < argc) return cli_usage(&r->cli, "an argument without an option; the prompt goes behind -p") + 1;
     if (!r->prompt_arg == !r->file) return cli_usage(&r->cli, "expected one of -p TEXT and -f FILE") + 1;
+    if (r->grammar && r->schema) return cli_usage(&r->cli, "expected one of --grammar and --json-schema") + 1;
     if (!r->cli.engine.model) return cli_usage(&r->cli, "expected -m FILE") + 1;
     if (r->raw && (r->system || r->think)) return cli_usage(&r->cli, "--raw renders no template, so it takes no --system and no --think") + 1;
     if (q_sampling_check(&r->sampling.params, &e)) return cli_usage(&r->cli, e.text) + 1;
@@ -106,6 +115,20 @@ static int encode(struct run *r, struct q_engine *en, struct q_err *e)
     return r->raw ? tok_encode(r->tokenizer, r->prompt, r->prompt_n, TOK_PARSE_CONTROL, &r->ids, e) : encode_chat(r, en, e);
 }
 
+/* What the answer has to be. A schema begins with {, a grammar has a ::=; anything else names a file. */
+static int open_constraint(struct run *r, struct q_err *e)
+{
+    const char *given = r->grammar ? r->grammar : r->schema;
+    int own = r->grammar ? strstr(given, "::=") != NULL : given && given[strspn(given, " \t\r\n")] == '{', rc = Q_OK;
+    char *text = NULL;
+    size_t n = own ? strlen(given) : 0;
+    if (!given) return Q_OK;
+    if (!own) rc = cli_read_file(given, &text, &n, e);
+    if (!rc) rc = (r->grammar ? q_constraint_from_gbnf : q_constraint_from_schema)(&r->constraint, r->tokenizer, own ? given : text, n, e);
+    free(text);
+    return rc;
+}
+
 static int print_text(void *arg, enum q_part part, const char *s, size_t n)
 {
     fwrite(s, 1, n, stdout);
@@ -125,9 +148,12 @@ static int answer(struct run *r, struct q_engine *en, struct q_err *e)
     if (r->ids_out) o.token = print_id;
     else o.text = print_text;
     r->tokenizer = q_engine_tokenizer(en);
-    int rc = encode(r, en, e);
+    int rc = open_constraint(r, e);
+    if (!rc) rc = encode(r, en, e);
+    o.constraint = r->constraint;
+    o.thinking = !rc && !r->raw && q_reply_opens_thinking(r->tokenizer, r->ids.at, r->ids.n);
     /* The tag that opens the block is of the prompt; its pair in the answer would stand alone. */
-    if (!rc && o.text && !r->raw && q_reply_opens_thinking(r->tokenizer, r->ids.at, r->ids.n)) fputs("<think>\n", stdout);
+    if (o.thinking && o.text) fputs("<think>\n", stdout);
     if (!rc) rc = q_talk_open(&t, en, e);
     if (!rc) rc = q_talk_answer(t, r->ids.at, r->ids.n, &o, &r->answer, e);
     if (!rc && !r->ids_out) putchar('\n');
@@ -173,6 +199,7 @@ int cmd_run(int argc, char **argv)
     if (!rc) print_end(&r, en);
     if (!rc) print_speeds(&r, en);
     q_engine_close(en);
+    q_constraint_free(r.constraint);
     free(r.ids.at);
     free(r.prompt);
     return rc ? cli_fail(&r.cli, &e) : 0;

@@ -5,7 +5,7 @@
 
 struct q_constraint {
     struct shared_program *program; /* held */
-    struct shared_states *states;   /* held */
+    struct shared_pda *states;   /* held */
     const struct tokenizer *tokenizer;
     int state;                      /* of `states` */
     int over;                       /* an end token was read */
@@ -19,13 +19,13 @@ static int open_at(struct q_constraint **out, struct shared_program *p, const st
 {
     struct q_constraint *c = calloc(1, sizeof *c);
     if (!c) return q_fail(e, Q_EMEM, "no memory for a constraint");
-    program_hold(p);
+    constrain_program_hold(p);
     c->program = p;
     c->tokenizer = t;
-    int rc = program_states(p, &c->states, e);
+    int rc = constrain_program_states(p, &c->states, e);
     if (!rc) {
         pthread_mutex_lock(&c->states->lock);
-        c->state = states_start(&c->states->s, p->p.root);
+        c->state = pda_start(&c->states->s, p->p.root);
         rc = c->states->s.rc;
         pthread_mutex_unlock(&c->states->lock);
         if (rc) q_fail(e, rc, "the grammar is too large for its first state");
@@ -40,8 +40,8 @@ static int open_at(struct q_constraint **out, struct shared_program *p, const st
 void q_constraint_free(struct q_constraint *c)
 {
     if (!c) return;
-    states_drop(c->states);
-    program_drop(c->program);
+    pda_drop(c->states);
+    constrain_program_drop(c->program);
     free(c->bits);
     free(c);
 }
@@ -53,7 +53,7 @@ int q_constraint_clone(struct q_constraint **copy, const struct q_constraint *c,
     *n = *c;
     n->bits = NULL;
     n->fresh = 0;
-    program_hold(n->program);
+    constrain_program_hold(n->program);
     atomic_fetch_add(&n->states->holders, 1);
     *copy = n;
     return Q_OK;
@@ -82,7 +82,7 @@ static struct shared_program *find_kept(struct vocabulary *v, const unsigned cha
         if (!v->kept[i].program || memcmp(v->kept[i].key, key, 32)) continue;
         p = v->kept[i].program;
         v->kept[i].used = ++v->clock;
-        program_hold(p);
+        constrain_program_hold(p);
     }
     pthread_mutex_unlock(&v->lock);
     return p;
@@ -92,7 +92,7 @@ static struct shared_program *find_kept(struct vocabulary *v, const unsigned cha
 static void keep(struct vocabulary *v, const unsigned char key[32], struct shared_program *p)
 {
     struct kept *at = v->kept;
-    program_hold(p);
+    constrain_program_hold(p);
     pthread_mutex_lock(&v->lock);
     for (int i = 1; i < 16; i++)
         if (v->kept[i].used < at->used) at = v->kept + i;
@@ -101,7 +101,7 @@ static void keep(struct vocabulary *v, const unsigned char key[32], struct share
     at->program = p;
     at->used = ++v->clock;
     pthread_mutex_unlock(&v->lock);
-    program_drop(old);
+    constrain_program_drop(old);
 }
 
 static int read_program(struct shared_program **p, const struct tree *tree, constrain_reader *read, const struct constrain_text *text,
@@ -112,7 +112,7 @@ static int read_program(struct shared_program **p, const struct tree *tree, cons
     if (text->n > GRAMMAR_MAX_TEXT) grammar_fail(&g, Q_ELIMIT, "a grammar of %zu bytes, at most %d are read", text->n, GRAMMAR_MAX_TEXT);
     else read(&g, text);
     int rc = g.rc;
-    if (!rc) rc = program_open(p, &g, tree, e);
+    if (!rc) rc = constrain_program_open(p, &g, tree, e);
     grammar_free(&g);
     return rc;
 }
@@ -122,7 +122,7 @@ int constrain_build(struct q_constraint **c, const struct tokenizer *t, constrai
 {
     struct vocabulary *v;
     unsigned char key[32];
-    int rc = vocabulary_of(&v, t, e);
+    int rc = constrain_vocabulary(&v, t, e);
     if (rc) return rc;
     make_key(key, kind, text);
     struct shared_program *p = find_kept(v, key);
@@ -132,7 +132,7 @@ int constrain_build(struct q_constraint **c, const struct tokenizer *t, constrai
         keep(v, key, p);
     }
     rc = open_at(c, p, t, e);
-    program_drop(p);
+    constrain_program_drop(p);
     return rc;
 }
 
@@ -192,7 +192,7 @@ void constrain_read_choice(struct grammar *g, const struct constrain_text *text)
 int q_constraint_thinking(struct q_constraint *c, struct q_err *e)
 {
     pthread_mutex_lock(&c->states->lock);
-    int state = states_start(&c->states->s, c->program->p.thinking), rc = c->states->s.rc;
+    int state = pda_start(&c->states->s, c->program->p.thinking), rc = c->states->s.rc;
     pthread_mutex_unlock(&c->states->lock);
     if (rc) return q_fail(e, rc, "the grammar is too large for its first state");
     c->state = state;
@@ -203,21 +203,21 @@ int q_constraint_thinking(struct q_constraint *c, struct q_err *e)
 /* Goes on in new states when the old ones are full. */
 static int renew(struct q_constraint *c, struct q_err *e)
 {
-    struct shared_states *old = c->states, *s;
+    struct shared_pda *old = c->states, *s;
     pthread_mutex_lock(&old->lock);
-    int full = states_full(&old->s);
+    int full = pda_full(&old->s);
     pthread_mutex_unlock(&old->lock);
     if (!full) return Q_OK;
-    int rc = program_states(c->program, &s, e);
+    int rc = constrain_program_states(c->program, &s, e);
     if (rc) return rc;
     pthread_mutex_lock(&old->lock);
     pthread_mutex_lock(&s->lock);
-    int state = old == s ? c->state : states_import(&s->s, &old->s, c->state);
+    int state = old == s ? c->state : pda_import(&s->s, &old->s, c->state);
     rc = s->s.rc;
     pthread_mutex_unlock(&s->lock);
     pthread_mutex_unlock(&old->lock);
-    if (rc) return states_drop(s), q_fail(e, rc, "no memory for the states of a grammar");
-    states_drop(old);
+    if (rc) return pda_drop(s), q_fail(e, rc, "no memory for the states of a grammar");
+    pda_drop(old);
     c->states = s;
     c->state = state;
     return Q_OK;
@@ -270,12 +270,12 @@ int q_constraint_accept(struct q_constraint *c, int32_t id, struct q_err *e)
     }
     if (tok_is_end(c->tokenizer, id) || !is_readable(c, id)) return refuse(c, id, e);
     struct tok_str s = tok_piece(c->tokenizer, id);
-    struct states *st = &c->states->s;
+    struct pda *st = &c->states->s;
     pthread_mutex_lock(&c->states->lock);
     st->work = 0;
     st->most_work = MASK_MOST_WORK;
     int state = c->state;
-    for (size_t i = 0; i < s.n && state; i++) state = states_step(st, state, st->p->class_of[(unsigned char)s.at[i]]);
+    for (size_t i = 0; i < s.n && state; i++) state = pda_step(st, state, st->p->class_of[(unsigned char)s.at[i]]);
     int rc = st->rc;
     pthread_mutex_unlock(&c->states->lock);
     if (rc) return q_fail(e, rc, "the grammar is too ambiguous: the text has too many readings at once");
@@ -294,11 +294,11 @@ int q_constraint_may_end(const struct q_constraint *c)
 }
 
 /* The only class of bytes that leads on, if it is one byte; else -1. */
-static int only_byte(struct states *s, int state, int *to)
+static int only_byte(struct pda *s, int state, int *to)
 {
     int found = -1;
     for (int k = 0; k < s->p->n_class && !s->rc; k++) {
-        int next = states_step(s, state, k);
+        int next = pda_step(s, state, k);
         if (!next) continue;
         int last = k + 1 < s->p->n_class ? s->p->byte_of[k + 1] - 1 : 255;
         if (found >= 0 || last != s->p->byte_of[k]) return -1;
@@ -310,7 +310,7 @@ static int only_byte(struct states *s, int state, int *to)
 
 size_t q_constraint_forced(struct q_constraint *c, char *to, size_t cap)
 {
-    struct states *s = &c->states->s;
+    struct pda *s = &c->states->s;
     size_t n = 0;
     pthread_mutex_lock(&c->states->lock);
     s->work = 0;

@@ -6,7 +6,7 @@
  * where the text may end. All bytes of a token count: a token may begin in a key and end in a value.
  *
  *   text -> expressions (constrain_gbnf, _regex, _schema*, _tools) -> byte automata, one a rule (constrain_nfa, _bytes, _heights)
- *        -> deterministic states with stacks, made as they are met (constrain_states) -> masks by walking the vocabulary's tree (constrain_mask)
+ *        -> deterministic states with stacks, made as they are met (constrain_pda) -> masks by walking the vocabulary's tree (constrain_mask)
  *
  * Cost: a mask is a copy of n/8 bytes for n ids where its parts are known, and they are, for usual grammars: the builder fills them within
  * some 30 ms, on the caller's thread; the rest is found once, in about 8 ns a token of the vocabulary. Grammars are kept with the tokenizer
@@ -22,7 +22,7 @@
  *   keys come in the order of `properties`, those that are not required may be left out; other keys, only if additionalProperties is given and
  *   not false, come behind them (a key twice among those is not noticed); arrays with prefixItems and no items end there; a schema without a
  *   type is of the type its keywords are about. Numbers have at most 20 digits before and behind the point, and no exponent where there are bounds.
- * JSON text is compact or has one space or up to two line ends and 40 spaces or tabs between tokens: free enough for a model's habit, and
+ * JSON text is compact or has one space or up to two line ends and 20 spaces or tabs between tokens: free enough for a model's habit, and
  * it cannot loop on white space. Strings hold no NUL, no half surrogates; ASCII is not written as \u where it needs no escape.
  *
  * Regular expressions: ECMA syntax without look-around, back references, word boundaries, flags and \p. A `pattern` is searched, as JSON

@@ -14,7 +14,7 @@ struct local {
 enum { MAX_ENDS = 1 << 14 };
 
 struct walk {
-    struct states *s;
+    struct pda *s;
     const struct tree *tree;
     uint32_t *bits;
     int depth;
@@ -30,14 +30,14 @@ static void allow(const struct walk *w, int id)
 /* Tries all tokens in the subtree of node `root`, whose bytes led to `state`. */
 static void walk(struct walk *w, int state, int root)
 {
-    struct states *s = w->s;
+    struct pda *s = w->s;
     const struct tree_node *node = w->tree->node;
     const unsigned char *class_of = s->p->class_of;
     int path[TREE_MAX_DEPTH + 1], i = root + 1, visited = 0;
     path[node[root].depth] = state;
     for (int stop = node[root].end; i < stop && !s->rc; visited++) {
         struct tree_node at = node[i];
-        int to = states_step(s, path[at.depth - 1], class_of[at.byte]);
+        int to = pda_step(s, path[at.depth - 1], class_of[at.byte]);
         if (!to) {
             i = at.end;
             continue;
@@ -51,50 +51,50 @@ static void walk(struct walk *w, int state, int root)
         path[at.depth] = to;
         i++;
     }
-    states_work(s, (size_t)visited);
+    pda_work(s, (size_t)visited);
 }
 
-static int keep_ids(struct states *s, struct local *l, const uint32_t *bits, int n_words)
+static int keep_ids(struct pda *s, struct local *l, const uint32_t *bits, int n_words)
 {
-    l->id = arena_take(&s->arena, sizeof *l->id * (size_t)(l->n_id + 1));
-    if (!l->id) return states_fail(s, Q_EMEM);
+    l->id = pda_arena_take(&s->arena, sizeof *l->id * (size_t)(l->n_id + 1));
+    if (!l->id) return pda_fail(s, Q_EMEM);
     int n = 0;
     for (int i = 0; i < n_words; i++)
         for (uint32_t w = bits[i]; w; w &= w - 1) l->id[n++] = i * 32 + __builtin_ctz(w);
     return 1;
 }
 
-static int keep_bits(struct states *s, struct local *l, const uint32_t *bits, int n_words)
+static int keep_bits(struct pda *s, struct local *l, const uint32_t *bits, int n_words)
 {
-    l->bits = arena_take(&s->arena, sizeof *bits * (size_t)n_words);
-    if (!l->bits) return states_fail(s, Q_EMEM);
+    l->bits = pda_arena_take(&s->arena, sizeof *bits * (size_t)n_words);
+    if (!l->bits) return pda_fail(s, Q_EMEM);
     memcpy(l->bits, bits, sizeof *bits * (size_t)n_words);
     return 1;
 }
 
 static struct local *keep(const struct walk *w)
 {
-    struct states *s = w->s;
-    struct local *l = s->rc ? NULL : arena_take(&s->arena, sizeof *l);
-    if (!l) return states_fail(s, Q_EMEM), NULL;
+    struct pda *s = w->s;
+    struct local *l = s->rc ? NULL : pda_arena_take(&s->arena, sizeof *l);
+    if (!l) return pda_fail(s, Q_EMEM), NULL;
     *l = (struct local){.depth = w->depth, .n_end = w->n_end, .too_wide = w->n_end > MAX_ENDS};
     if (l->too_wide) return l;
     for (int i = 0; i < w->tree->n_words; i++) l->n_id += __builtin_popcount(w->bits[i]);
     if (!(l->n_id < w->tree->n_words ? keep_ids : keep_bits)(s, l, w->bits, w->tree->n_words)) return NULL;
-    l->end = arena_take(&s->arena, sizeof *l->end * (size_t)(l->n_end + 1));
-    if (!l->end) return states_fail(s, Q_EMEM), NULL;
+    l->end = pda_arena_take(&s->arena, sizeof *l->end * (size_t)(l->n_end + 1));
+    if (!l->end) return pda_fail(s, Q_EMEM), NULL;
     memcpy(l->end, w->end, sizeof *l->end * (size_t)l->n_end);
     return l;
 }
 
-static struct local *local_of(struct states *s, const struct tree *tree, int spot)
+static struct local *local_of(struct pda *s, const struct tree *tree, int spot)
 {
     if (s->spot[spot].local) return s->spot[spot].local;
     struct walk w = {.s = s, .tree = tree};
     w.bits = calloc((size_t)tree->n_words + MAX_ENDS, sizeof *w.bits);
-    if (!w.bits) return states_fail(s, Q_EMEM), NULL;
+    if (!w.bits) return pda_fail(s, Q_EMEM), NULL;
     w.end = (int *)(w.bits + tree->n_words);
-    walk(&w, states_alone(s, spot), 0);
+    walk(&w, pda_alone(s, spot), 0);
     s->spot[spot].local = keep(&w);
     free(w.bits);
     return s->spot[spot].local;
@@ -109,17 +109,17 @@ static void add_local(const struct walk *w, const struct local *l)
 /* 0 when the spot cannot be told apart from its stack: it is too wide, or its rules would nest too deep on it. */
 static int add_frame(struct walk *w, int spot, int stack)
 {
-    struct states *s = w->s;
+    struct pda *s = w->s;
     const struct local *l = local_of(s, w->tree, spot);
     if (!l || l->too_wide || s->stack[stack].depth + l->depth > NFA_MAX_HEIGHT) return 0;
     add_local(w, l);
-    int n, resume = l->n_end && stack ? states_resume(s, stack) : 0;
-    states_frames(s, resume, &n);
+    int n, resume = l->n_end && stack ? pda_resume(s, stack) : 0;
+    pda_frames(s, resume, &n);
     for (int i = 0; i < l->n_end && n && !s->rc; i++) walk(w, resume, l->end[i]);
     return 1;
 }
 
-static int said(const struct states *s, struct q_err *e)
+static int said(const struct pda *s, struct q_err *e)
 {
     if (s->rc == Q_EMEM) return q_fail(e, Q_EMEM, "no memory for the masks of a grammar");
     if (s->rc) return q_fail(e, s->rc, "the grammar is too ambiguous: the next token has too many readings at once");
@@ -133,16 +133,16 @@ static int is_empty(const uint32_t *bits, int n)
     return 1;
 }
 
-int mask_fill(struct states *s, const struct tree *tree, int state, uint32_t *bits, struct q_err *e)
+int mask_fill(struct pda *s, const struct tree *tree, int state, uint32_t *bits, struct q_err *e)
 {
     struct walk w = {.s = s, .tree = tree, .bits = bits};
     int n, whole = 0;
     s->work = 0;
     s->most_work = MASK_MOST_WORK;
     memset(bits, 0, sizeof *bits * (size_t)tree->n_words);
-    states_frames(s, state, &n);
+    pda_frames(s, state, &n);
     for (int i = 0; i < n && !whole && !s->rc; i++) {
-        const int *frame = states_frames(s, state, &n) + 2 * i;
+        const int *frame = pda_frames(s, state, &n) + 2 * i;
         whole = !add_frame(&w, frame[0], frame[1]);
     }
     if (whole && !s->rc) walk(&w, state, 0);
@@ -151,14 +151,14 @@ int mask_fill(struct states *s, const struct tree *tree, int state, uint32_t *bi
     return is_empty(bits, tree->n_words) ? q_fail(e, Q_ELIMIT, "nothing may follow: the text nests %d rules deep", NFA_MAX_HEIGHT) : Q_OK;
 }
 
-int mask_ahead(struct states *s, const struct tree *tree, struct q_err *e)
+int mask_ahead(struct pda *s, const struct tree *tree, struct q_err *e)
 {
     s->work = 0;
     s->most_work = MASK_MOST_WORK;
-    states_spot_start(s, s->p->root);
-    for (int r = 0; r < s->p->nfa.n_rule && s->work < MASK_AHEAD_WORK && !s->rc; r++) states_spot_start(s, r);
+    pda_spot_start(s, s->p->root);
+    for (int r = 0; r < s->p->nfa.n_rule && s->work < MASK_AHEAD_WORK && !s->rc; r++) pda_spot_start(s, r);
     for (int i = 1; i < s->spots.n && s->work < MASK_AHEAD_WORK && !s->rc; i++) {
-        for (int c = 0; c < s->p->n_class && !s->rc; c++) states_spot_next(s, i, c);
+        for (int c = 0; c < s->p->n_class && !s->rc; c++) pda_spot_next(s, i, c);
         if (s->spot[i].takes_byte) local_of(s, tree, i);
     }
     return said(s, e);

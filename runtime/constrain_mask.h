@@ -8,15 +8,15 @@
 #ifndef Q_CONSTRAIN_MASK_H
 #define Q_CONSTRAIN_MASK_H
 
-#include "constrain_states.h"
+#include "constrain_pda.h"
 #include "constrain_tree.h"
 
 /* Work that one mask may take, and that a builder may do ahead. */
 enum { MASK_MOST_WORK = 40 << 20, MASK_AHEAD_WORK = 6 << 20 };
 
 /* Fills bits[n_words] for a state; end tokens are allowed where the text may end. Errors: Q_ELIMIT, Q_EMEM. */
-int mask_fill(struct states *s, const struct tree *tree, int state, uint32_t *bits, struct q_err *e);
+int mask_fill(struct pda *s, const struct tree *tree, int state, uint32_t *bits, struct q_err *e);
 /* Finds what follows at the spots of all rules, in the order of the rules but the root's first, until the work is done. Errors as above. */
-int mask_ahead(struct states *s, const struct tree *tree, struct q_err *e);
+int mask_ahead(struct pda *s, const struct tree *tree, struct q_err *e);
 
 #endif

@@ -1,5 +1,5 @@
 /* Memory that is freed as a whole, and lists numbered once each. */
-#include "constrain_states.h"
+#include "constrain_pda.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ struct chunk {
     _Alignas(16) char at[];
 };
 
-void *arena_take(struct arena *a, size_t n)
+void *pda_arena_take(struct arena *a, size_t n)
 {
     n = (n + 15) & ~(size_t)15;
     if (!a->chunks || a->chunks->n - a->chunks->used < n) {
@@ -26,7 +26,7 @@ void *arena_take(struct arena *a, size_t n)
     return a->chunks->at + a->chunks->used - n;
 }
 
-void arena_free(struct arena *a)
+void pda_arena_free(struct arena *a)
 {
     for (struct chunk *c = a->chunks, *next; c; c = next) {
         next = c->next;
@@ -35,7 +35,7 @@ void arena_free(struct arena *a)
     *a = (struct arena){0};
 }
 
-void pool_free(struct pool *p)
+void pda_pool_free(struct pool *p)
 {
     free(p->item);
     free(p->slot);
@@ -72,7 +72,7 @@ static int grow(struct pool *p)
     return 1;
 }
 
-int pool_number(struct pool *p, struct arena *a, const int *list, int n, int *fresh)
+int pda_pool_number(struct pool *p, struct arena *a, const int *list, int n, int *fresh)
 {
     if (p->n == p->cap && !grow(p)) return -1;
     unsigned full = hash_list(list, n), mask = (unsigned)p->cap * 2 - 1, h = full & mask;
@@ -81,7 +81,7 @@ int pool_number(struct pool *p, struct arena *a, const int *list, int n, int *fr
         const struct pool_item *have = p->item + p->slot[h] - 1;
         if (have->hash == full && have->n == n && !memcmp(have->at, list, sizeof *list * (size_t)n)) return p->slot[h] - 1;
     }
-    int *own = arena_take(a, sizeof *own * (size_t)(n + 1));
+    int *own = pda_arena_take(a, sizeof *own * (size_t)(n + 1));
     if (!own) return -1;
     memcpy(own, list, sizeof *list * (size_t)n);
     p->item[p->n] = (struct pool_item){own, n, full};

@@ -7,8 +7,8 @@
 static void vocabulary_free(void *arg)
 {
     struct vocabulary *v = arg;
-    for (int i = 0; i < 16; i++) program_drop(v->kept[i].program);
-    tree_free(&v->tree);
+    for (int i = 0; i < 16; i++) constrain_program_drop(v->kept[i].program);
+    vocab_tree_free(&v->tree);
     pthread_mutex_destroy(&v->lock);
     free(v);
 }
@@ -17,14 +17,14 @@ static int vocabulary_make(void **out, const struct tokenizer *t, struct q_err *
 {
     struct vocabulary *v = calloc(1, sizeof *v);
     if (!v) return q_fail(e, Q_EMEM, "no memory for a vocabulary");
-    int rc = tree_build(&v->tree, t, e);
+    int rc = vocab_tree_build(&v->tree, t, e);
     if (rc) return free(v), rc;
     pthread_mutex_init(&v->lock, NULL);
     *out = v;
     return Q_OK;
 }
 
-int vocabulary_of(struct vocabulary **v, const struct tokenizer *t, struct q_err *e)
+int constrain_vocabulary(struct vocabulary **v, const struct tokenizer *t, struct q_err *e)
 {
     void *at = NULL;
     int rc = tok_attach(t, vocabulary_make, vocabulary_free, &at, e);
@@ -34,38 +34,38 @@ int vocabulary_of(struct vocabulary **v, const struct tokenizer *t, struct q_err
 
 /* ---- states ---- */
 
-static int states_new(struct shared_states **out, const struct program *p, struct q_err *e)
+static int pda_new(struct shared_pda **out, const struct program *p, struct q_err *e)
 {
-    struct shared_states *s = calloc(1, sizeof *s);
+    struct shared_pda *s = calloc(1, sizeof *s);
     if (!s) return q_fail(e, Q_EMEM, "no memory for the states of a grammar");
     pthread_mutex_init(&s->lock, NULL);
     s->holders = 1;
     *out = s;
-    return states_open(&s->s, p) ? q_fail(e, Q_EMEM, "no memory for the states of a grammar") : Q_OK;
+    return pda_open(&s->s, p) ? q_fail(e, Q_EMEM, "no memory for the states of a grammar") : Q_OK;
 }
 
-void states_drop(struct shared_states *s)
+void pda_drop(struct shared_pda *s)
 {
     if (!s || atomic_fetch_sub(&s->holders, 1) != 1) return;
-    states_close(&s->s);
+    pda_close(&s->s);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
 
-int program_states(struct shared_program *p, struct shared_states **out, struct q_err *e)
+int constrain_program_states(struct shared_program *p, struct shared_pda **out, struct q_err *e)
 {
-    struct shared_states *fresh = NULL;
+    struct shared_pda *fresh = NULL;
     int rc = Q_OK;
     pthread_mutex_lock(&p->lock);
     pthread_mutex_lock(&p->states->lock);
-    int full = states_full(&p->states->s);
+    int full = pda_full(&p->states->s);
     pthread_mutex_unlock(&p->states->lock);
-    if (full) rc = states_new(&fresh, &p->p, e);
+    if (full) rc = pda_new(&fresh, &p->p, e);
     if (!rc && full) {
-        states_drop(p->states);
+        pda_drop(p->states);
         p->states = fresh;
     } else {
-        states_drop(fresh);
+        pda_drop(fresh);
     }
     if (!rc) atomic_fetch_add(&p->states->holders, 1);
     *out = rc ? NULL : p->states;
@@ -112,21 +112,21 @@ static int compile(struct program *p, struct grammar *g, struct q_err *e)
 
 static void program_free(struct shared_program *p)
 {
-    states_drop(p->states);
+    pda_drop(p->states);
     nfa_free(&p->p.nfa);
     free(p->p.accept);
     pthread_mutex_destroy(&p->lock);
     free(p);
 }
 
-void program_hold(struct shared_program *p) { atomic_fetch_add(&p->holders, 1); }
+void constrain_program_hold(struct shared_program *p) { atomic_fetch_add(&p->holders, 1); }
 
-void program_drop(struct shared_program *p)
+void constrain_program_drop(struct shared_program *p)
 {
     if (p && atomic_fetch_sub(&p->holders, 1) == 1) program_free(p);
 }
 
-int program_open(struct shared_program **out, struct grammar *g, const struct tree *tree, struct q_err *e)
+int constrain_program_open(struct shared_program **out, struct grammar *g, const struct tree *tree, struct q_err *e)
 {
     struct shared_program *p = calloc(1, sizeof *p);
     if (!p) return q_fail(e, Q_EMEM, "no memory for a grammar");
@@ -134,7 +134,7 @@ int program_open(struct shared_program **out, struct grammar *g, const struct tr
     p->tree = tree;
     p->holders = 1;
     int rc = compile(&p->p, g, e);
-    if (!rc) rc = states_new(&p->states, &p->p, e);
+    if (!rc) rc = pda_new(&p->states, &p->p, e);
     if (!rc) rc = mask_ahead(&p->states->s, tree, e);
     if (rc) program_free(p);
     else *out = p;

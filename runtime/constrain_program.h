@@ -22,27 +22,27 @@ struct vocabulary {
     } kept[16];
     unsigned clock;
 };
-int vocabulary_of(struct vocabulary **v, const struct tokenizer *t, struct q_err *e);
+int constrain_vocabulary(struct vocabulary **v, const struct tokenizer *t, struct q_err *e);
 
 struct shared_program {
     struct program p;
     const struct tree *tree; /* borrowed from the vocabulary */
     atomic_int holders;
     pthread_mutex_t lock;    /* of `states` */
-    struct shared_states *states; /* held: those that new constraints begin with */
+    struct shared_pda *states; /* held: those that new constraints begin with */
 };
 
-struct shared_states {
-    struct states s;
+struct shared_pda {
+    struct pda s;
     atomic_int holders;
     pthread_mutex_t lock;
 };
 
-int program_open(struct shared_program **p, struct grammar *g, const struct tree *tree, struct q_err *e);
-void program_hold(struct shared_program *p);
-void program_drop(struct shared_program *p);
+int constrain_program_open(struct shared_program **p, struct grammar *g, const struct tree *tree, struct q_err *e);
+void constrain_program_hold(struct shared_program *p);
+void constrain_program_drop(struct shared_program *p);
 /* Held: the program's states, new ones if those are full. */
-int program_states(struct shared_program *p, struct shared_states **s, struct q_err *e);
-void states_drop(struct shared_states *s);
+int constrain_program_states(struct shared_program *p, struct shared_pda **s, struct q_err *e);
+void pda_drop(struct shared_pda *s);
 
 #endif

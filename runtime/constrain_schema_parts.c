@@ -23,7 +23,7 @@ static int white_body(struct schema *b)
 {
     struct grammar *g = b->g;
     int line = expr_repeat(g, schema_text(b, "\n"), 1, 2);
-    int indent = expr_repeat(g, expr_class(g, X_CLASS, (struct expr_range[]){{' ', ' '}, {'\t', '\t'}}, 2), 0, 40);
+    int indent = expr_repeat(g, expr_class(g, X_CLASS, (struct expr_range[]){{' ', ' '}, {'\t', '\t'}}, 2), 0, 20);
     return EXPR_ALT(g, expr_empty(g), schema_text(b, " "), EXPR_SEQ(g, line, indent));
 }
 

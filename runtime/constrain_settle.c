@@ -2,20 +2,20 @@
  *
  * Places at the same spot become one, whose stack holds what all of them had below. Spots that are called get their stacks from their callers,
  * callers first: as no rule begins with itself there is such an order. */
-#include "constrain_states.h"
+#include "constrain_pda.h"
 #include <stdlib.h>
 
-void states_add_pair(struct states *s, int spot, int stack)
+void pda_add_pair(struct pda *s, int spot, int stack)
 {
-    struct states_scratch *c = s->scratch;
+    struct pda_scratch *c = s->scratch;
     for (int i = 0; i < c->n_pair; i++)
         if (c->pair[i].spot == spot && c->pair[i].stack == stack) return;
-    if (!states_work(s, (size_t)c->n_pair / 4 + 1) || !states_room(s, &c->pair, c->n_pair, &c->cap_pair, sizeof *c->pair)) return;
+    if (!pda_work(s, (size_t)c->n_pair / 4 + 1) || !pda_room(s, &c->pair, c->n_pair, &c->cap_pair, sizeof *c->pair)) return;
     c->pair[c->n_pair++] = (struct pair){spot, stack};
 }
 
 /* Lets what lies below ended rules go on. Returns whether the whole text may end. */
-static int pop(struct states *s)
+static int pop(struct pda *s)
 {
     int may_end = 0;
     for (int i = 0; i < s->scratch->n_pair && !s->rc; i++) {
@@ -24,41 +24,41 @@ static int pop(struct states *s)
         struct pool_item below = s->stacks.item[at.stack];
         for (int j = 0; j < below.n; j += 2) {
             if (below.at[j] < 0) may_end = 1;
-            else states_add_pair(s, below.at[j], below.at[j + 1]);
+            else pda_add_pair(s, below.at[j], below.at[j + 1]);
         }
     }
     return may_end;
 }
 
-static int node_of(struct states *s, int spot)
+static int node_of(struct pda *s, int spot)
 {
-    struct states_scratch *c = s->scratch;
+    struct pda_scratch *c = s->scratch;
     struct spot *x = s->spot + spot;
     if (x->epoch == s->settled) return x->node;
-    if (!states_room(s, &c->node, c->n_node, &c->cap_node, sizeof *c->node)) return 0;
+    if (!pda_room(s, &c->node, c->n_node, &c->cap_node, sizeof *c->node)) return 0;
     x->epoch = s->settled;
     c->node[c->n_node] = (struct settle_node){spot, 0, -1, -1};
     return x->node = c->n_node++;
 }
 
-static void put_below(struct states *s, int node, int spot, int stack)
+static void put_below(struct pda *s, int node, int spot, int stack)
 {
-    struct states_scratch *c = s->scratch;
-    if (!states_work(s, 1) || !states_room(s, &c->below, c->n_below, &c->cap_below, sizeof *c->below)) return;
+    struct pda_scratch *c = s->scratch;
+    if (!pda_work(s, 1) || !pda_room(s, &c->below, c->n_below, &c->cap_below, sizeof *c->below)) return;
     c->below[c->n_below] = (struct below){{spot, stack}, c->node[node].first};
     c->node[node].first = c->n_below++;
 }
 
-static void put_all_below(struct states *s, int node, int stack)
+static void put_all_below(struct pda *s, int node, int stack)
 {
     struct pool_item x = s->stacks.item[stack];
     for (int j = 0; j < x.n; j += 2) put_below(s, node, x.at[j], x.at[j + 1]);
 }
 
 /* The spots of the pairs, and all that are called from there, as nodes. */
-static void find_nodes(struct states *s)
+static void find_nodes(struct pda *s)
 {
-    struct states_scratch *c = s->scratch;
+    struct pda_scratch *c = s->scratch;
     c->n_node = c->n_below = 0;
     s->settled++;
     for (int i = 0; i < c->n_pair && !s->rc; i++) {
@@ -66,8 +66,8 @@ static void find_nodes(struct states *s)
         if (!s->rc) put_all_below(s, node, c->pair[i].stack);
     }
     for (int i = 0; i < c->n_node && !s->rc; i++) {
-        int spot = c->node[i].spot, n = states_spot_calls(s, spot);
-        for (int j = 0; j < n && states_work(s, 1); j++) {
+        int spot = c->node[i].spot, n = pda_spot_calls(s, spot);
+        for (int j = 0; j < n && pda_work(s, 1); j++) {
             int node = node_of(s, s->spot[spot].call[j].start);
             if (!s->rc) c->node[node].n_in++;
         }
@@ -75,7 +75,7 @@ static void find_nodes(struct states *s)
 }
 
 /* The node's stack is complete: what it calls gets its own. */
-static void call_from(struct states *s, const struct settle_node *node)
+static void call_from(struct pda *s, const struct settle_node *node)
 {
     const struct spot *x = s->spot + node->spot;
     int stack = node->stack, depth = s->stack[stack].depth;
@@ -89,60 +89,60 @@ static void call_from(struct states *s, const struct settle_node *node)
 }
 
 /* -1: nobody who could call it does, or its rule could not end any more. */
-static int node_stack(struct states *s, const struct settle_node *node)
+static int node_stack(struct pda *s, const struct settle_node *node)
 {
-    struct states_scratch *c = s->scratch;
+    struct pda_scratch *c = s->scratch;
     c->n_pair = 0;
     for (int i = node->first; i >= 0; i = c->below[i].next) {
-        if (!states_room(s, &c->pair, c->n_pair, &c->cap_pair, sizeof *c->pair)) return -1;
+        if (!pda_room(s, &c->pair, c->n_pair, &c->cap_pair, sizeof *c->pair)) return -1;
         c->pair[c->n_pair++] = c->below[i].pair;
     }
-    int stack = c->n_pair ? states_stack(s, c->pair, c->n_pair) : -1;
+    int stack = c->n_pair ? pda_stack(s, c->pair, c->n_pair) : -1;
     return s->rc || stack < 0 || s->stack[stack].depth + s->spot[node->spot].height > NFA_MAX_HEIGHT ? -1 : stack;
 }
 
-static void enter(struct states *s)
+static void enter(struct pda *s)
 {
-    struct states_scratch *c = s->scratch;
+    struct pda_scratch *c = s->scratch;
     c->order.n = 0;
     for (int i = 0; i < c->n_node; i++)
-        if (!c->node[i].n_in) states_push(s, &c->order, i);
+        if (!c->node[i].n_in) pda_push(s, &c->order, i);
     for (int done = 0; done < c->order.n && !s->rc; done++) {
         struct settle_node *node = c->node + c->order.at[done];
         const struct spot *x = s->spot + node->spot;
         for (int j = 0; j < x->n_call; j++)
-            if (!--c->node[s->spot[x->call[j].start].node].n_in) states_push(s, &c->order, s->spot[x->call[j].start].node);
+            if (!--c->node[s->spot[x->call[j].start].node].n_in) pda_push(s, &c->order, s->spot[x->call[j].start].node);
         node->stack = node_stack(s, node);
         if (node->stack >= 0) call_from(s, node);
     }
 }
 
-static int state_number(struct states *s, int may_end)
+static int state_number(struct pda *s, int may_end)
 {
-    struct states_scratch *c = s->scratch;
+    struct pda_scratch *c = s->scratch;
     int fresh, depth = 0;
     c->n_pair = 0;
     for (int i = 0; i < c->n_node; i++) {
         struct pair at = {c->node[i].spot, c->node[i].stack};
         if (at.stack < 0 || !s->spot[at.spot].takes_byte) continue;
         if (s->stack[at.stack].depth > depth) depth = s->stack[at.stack].depth;
-        if (!states_room(s, &c->pair, c->n_pair, &c->cap_pair, sizeof *c->pair)) return 0;
+        if (!pda_room(s, &c->pair, c->n_pair, &c->cap_pair, sizeof *c->pair)) return 0;
         c->pair[c->n_pair++] = at;
     }
-    int n = states_sort_pairs(c->pair, c->n_pair);
+    int n = pda_sort_pairs(c->pair, c->n_pair);
     c->set.n = 0;
-    states_push(s, &c->set, may_end);
+    pda_push(s, &c->set, may_end);
     for (int i = 0; i < n; i++) {
-        states_push(s, &c->set, c->pair[i].spot);
-        states_push(s, &c->set, c->pair[i].stack);
+        pda_push(s, &c->set, c->pair[i].spot);
+        pda_push(s, &c->set, c->pair[i].stack);
     }
-    int at = s->rc ? -1 : pool_number(&s->all, &s->arena, c->set.at, c->set.n, &fresh);
-    if (at < 0 || (fresh && !states_room(s, &s->state, at, &s->cap_state, sizeof *s->state))) return states_fail(s, Q_EMEM);
+    int at = s->rc ? -1 : pda_pool_number(&s->all, &s->arena, c->set.at, c->set.n, &fresh);
+    if (at < 0 || (fresh && !pda_room(s, &s->state, at, &s->cap_state, sizeof *s->state))) return pda_fail(s, Q_EMEM);
     if (fresh) s->state[at] = (struct state){.depth = depth, .may_end = (char)may_end};
     return at;
 }
 
-int states_settle(struct states *s, int may_end)
+int pda_settle(struct pda *s, int may_end)
 {
     may_end |= pop(s);
     find_nodes(s);

@@ -1,5 +1,5 @@
 /* Spots: sets of a rule's automaton states, by bytes and by calls. */
-#include "constrain_states.h"
+#include "constrain_pda.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void describe_spot(struct states *s, int at)
+static void describe_spot(struct pda *s, int at)
 {
     const struct nfa *a = &s->p->nfa;
     struct spot *x = s->spot + at;
@@ -29,83 +29,83 @@ static void describe_spot(struct states *s, int at)
 }
 
 /* Puts q, and what is reached from it by nothing, into the closure being made. */
-static void visit(struct states *s, int q)
+static void visit(struct pda *s, int q)
 {
     if (s->mark[q] == s->closure || s->p->nfa.state[q].height == NFA_NEVER) return;
     s->mark[q] = s->closure;
-    states_push(s, &s->scratch->queue, q);
+    pda_push(s, &s->scratch->queue, q);
 }
 
-static int matters(const struct states *s, int q)
+static int matters(const struct pda *s, int q)
 {
     for (int j = s->p->nfa.state[q].edge; j >= 0; j = s->p->nfa.edge[j].next)
         if (s->p->nfa.edge[j].kind != NFA_FREE) return 1;
     return s->p->accept[q];
 }
 
-static void begin_closure(struct states *s)
+static void begin_closure(struct pda *s)
 {
     s->closure++;
     s->scratch->queue.n = s->scratch->set.n = 0;
 }
 
-int states_spot_of(struct states *s, const int *set, int n)
+int pda_spot_of(struct pda *s, const int *set, int n)
 {
-    int fresh = 0, at = pool_number(&s->spots, &s->arena, set, n, &fresh);
-    if (at < 0 || (fresh && !states_room(s, &s->spot, at, &s->cap_spot, sizeof *s->spot))) return states_fail(s, Q_EMEM);
+    int fresh = 0, at = pda_pool_number(&s->spots, &s->arena, set, n, &fresh);
+    if (at < 0 || (fresh && !pda_room(s, &s->spot, at, &s->cap_spot, sizeof *s->spot))) return pda_fail(s, Q_EMEM);
     if (fresh) describe_spot(s, at);
     return at;
 }
 
-static int end_closure(struct states *s)
+static int end_closure(struct pda *s)
 {
     const struct nfa *a = &s->p->nfa;
     struct ints *queue = &s->scratch->queue, *set = &s->scratch->set;
     for (int i = 0; i < queue->n; i++) {
         int q = queue->at[i];
-        if (matters(s, q)) states_push(s, set, q);
+        if (matters(s, q)) pda_push(s, set, q);
         for (int j = a->state[q].edge; j >= 0; j = a->edge[j].next)
             if (a->edge[j].kind == NFA_FREE || (a->edge[j].kind == NFA_CALL && a->rule[a->edge[j].rule].nullable)) visit(s, a->edge[j].to);
     }
-    if (!states_work(s, (size_t)queue->n * 4 + 1) || !set->n) return 0;
+    if (!pda_work(s, (size_t)queue->n * 4 + 1) || !set->n) return 0;
     if (set->n > 1) qsort(set->at, (size_t)set->n, sizeof *set->at, compare);
-    return states_spot_of(s, set->at, set->n);
+    return pda_spot_of(s, set->at, set->n);
 }
 
-int states_spot_start(struct states *s, int rule)
+int pda_spot_start(struct pda *s, int rule)
 {
     begin_closure(s);
     visit(s, s->p->nfa.rule[rule].start);
     return end_closure(s);
 }
 
-int *states_row(struct states *s)
+int *pda_row(struct pda *s)
 {
-    int *row = arena_take(&s->arena, sizeof *row * (size_t)s->p->n_class);
-    if (!row) return states_fail(s, Q_EMEM), NULL;
+    int *row = pda_arena_take(&s->arena, sizeof *row * (size_t)s->p->n_class);
+    if (!row) return pda_fail(s, Q_EMEM), NULL;
     memset(row, 0xFF, sizeof *row * (size_t)s->p->n_class);
     return row;
 }
 
-int states_spot_next(struct states *s, int spot, int class)
+int pda_spot_next(struct pda *s, int spot, int class)
 {
     const struct nfa *a = &s->p->nfa;
     if (s->spot[spot].next && s->spot[spot].next[class] >= 0) return s->spot[spot].next[class];
-    if (!s->spot[spot].next && !(s->spot[spot].next = states_row(s))) return 0;
+    if (!s->spot[spot].next && !(s->spot[spot].next = pda_row(s))) return 0;
     unsigned char byte = s->p->byte_of[class];
     struct pool_item set = s->spots.item[spot];
     begin_closure(s);
     for (int i = 0; i < set.n; i++)
         for (int j = a->state[set.at[i]].edge; j >= 0; j = a->edge[j].next)
             if (a->edge[j].kind == NFA_BYTES && byte >= a->edge[j].lo && byte <= a->edge[j].hi) visit(s, a->edge[j].to);
-    if (!states_work(s, (size_t)set.n * 4)) return 0;
+    if (!pda_work(s, (size_t)set.n * 4)) return 0;
     int to = end_closure(s);
     if (!s->rc) s->spot[spot].next[class] = to;
     return to;
 }
 
 /* Fills scratch->calls with (rule, state behind the call), ordered. */
-static void list_calls(struct states *s, int spot)
+static void list_calls(struct pda *s, int spot)
 {
     const struct nfa *a = &s->p->nfa;
     struct pool_item set = s->spots.item[spot];
@@ -114,20 +114,20 @@ static void list_calls(struct states *s, int spot)
     for (int i = 0; i < set.n; i++)
         for (int j = a->state[set.at[i]].edge; j >= 0; j = a->edge[j].next)
             if (a->edge[j].kind == NFA_CALL && a->state[a->rule[a->edge[j].rule].start].height != NFA_NEVER) {
-                states_push(s, calls, a->edge[j].rule);
-                states_push(s, calls, a->edge[j].to);
+                pda_push(s, calls, a->edge[j].rule);
+                pda_push(s, calls, a->edge[j].to);
             }
     if (!s->rc && calls->n > 2) qsort(calls->at, (size_t)calls->n / 2, 2 * sizeof *calls->at, compare);
 }
 
-int states_spot_calls(struct states *s, int spot)
+int pda_spot_calls(struct pda *s, int spot)
 {
     if (s->spot[spot].n_call >= 0) return s->spot[spot].n_call;
     list_calls(s, spot);
     struct ints *calls = &s->scratch->calls;
     int n = 0;
-    struct spot_call *own = s->rc ? NULL : arena_take(&s->arena, sizeof *own * (size_t)(calls->n / 2 + 1));
-    if (!own) return states_fail(s, Q_EMEM);
+    struct spot_call *own = s->rc ? NULL : pda_arena_take(&s->arena, sizeof *own * (size_t)(calls->n / 2 + 1));
+    if (!own) return pda_fail(s, Q_EMEM);
     for (int i = 0; i < calls->n && !s->rc;) {
         int rule = calls->at[i];
         begin_closure(s);
@@ -135,7 +135,7 @@ int states_spot_calls(struct states *s, int spot)
         int after = end_closure(s);
         if (after) own[n++] = (struct spot_call){rule, 0, after};
     }
-    for (int i = 0; i < n && !s->rc; i++) own[i].start = states_spot_start(s, own[i].rule);
+    for (int i = 0; i < n && !s->rc; i++) own[i].start = pda_spot_start(s, own[i].rule);
     if (s->rc) return 0;
     s->spot[spot].call = own;
     return s->spot[spot].n_call = n;

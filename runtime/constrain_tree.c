@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void tree_free(struct tree *tree)
+void vocab_tree_free(struct tree *tree)
 {
     free(tree->node);
     free(tree->same);
@@ -79,7 +79,7 @@ static int fill(struct tree *tree, const struct tokenizer *t, int *ids, int n)
     return 0;
 }
 
-int tree_build(struct tree *tree, const struct tokenizer *t, struct q_err *e)
+int vocab_tree_build(struct tree *tree, const struct tokenizer *t, struct q_err *e)
 {
     int n = 0, all = tok_count(t);
     int *ids = malloc(sizeof *ids * (size_t)(all + 1));
@@ -93,6 +93,6 @@ int tree_build(struct tree *tree, const struct tokenizer *t, struct q_err *e)
     int bad = !tree->ends || !ids || !tree->same || fill(tree, t, ids, n);
     free(ids);
     if (!bad) return Q_OK;
-    tree_free(tree);
+    vocab_tree_free(tree);
     return q_fail(e, Q_EMEM, "no memory for a tree of %d tokens", all);
 }

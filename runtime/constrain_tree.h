@@ -23,7 +23,7 @@ struct tree {
     int n, n_ids, n_ends, n_words; /* n_words: of a mask, 32 ids each */
 };
 
-int tree_build(struct tree *tree, const struct tokenizer *t, struct q_err *e);
-void tree_free(struct tree *tree);
+int vocab_tree_build(struct tree *tree, const struct tokenizer *t, struct q_err *e);
+void vocab_tree_free(struct tree *tree);
 
 #endif

@@ -46,6 +46,7 @@ int q_turn_open(struct q_turn *t, const struct tokenizer *tokenizer, int ctx, in
     int rc = q_stops_open(&t->stops, o->stop, o->n_stop, e);
     if (!rc) rc = q_history_open(&t->history, o->sampling.last_n, e);
     if (!rc && o->ignore_eos && tokenizer) rc = forbid_ends(t, e);
+    if (!rc && o->constraint && o->thinking) rc = q_constraint_thinking(o->constraint, e);
     q_reply_start(&t->reply, o->thinking);
     t->part = o->thinking && !o->raw ? Q_PART_THINKING : Q_PART_CONTENT;
     if (rc) q_turn_close(t);
@@ -141,12 +142,13 @@ int q_turn_end(struct q_turn *t, struct q_err *e)
 
 /* ---- tokens ---- */
 
-void q_turn_draw(struct q_turn *t, struct q_row *row)
+int q_turn_draw(struct q_turn *t, struct q_row *row, struct q_err *e)
 {
     q_history_fill(t->history, &t->sampling);
     t->sampling.position = t->out->n_prompt + t->out->n_generated;
     row->want = Q_WANT_ID | (t->o->n_top > Q_TOP ? Q_WANT_LOGITS : t->o->n_top > 0 ? Q_WANT_TOP : 0);
     row->sampling = &t->sampling;
+    return t->o->constraint ? q_constraint_mask(t->o->constraint, &t->sampling.mask, e) : Q_OK;
 }
 
 /* Among the `most` largest so far, largest first, the earlier id first among equals. */
@@ -228,6 +230,7 @@ int q_turn_take(struct q_turn *t, const struct q_result *r, int i, struct q_err 
     if (t->o->n_top) read_top(t, r, i, &tk);
     int rc = check_budget(t, e);
     if (!rc) force(t, &tk);
+    if (!rc && t->o->constraint) rc = q_constraint_accept(t->o->constraint, tk.id, e);
     if (!rc) rc = q_history_push(t->history, tk.id, e);
     if (!rc) rc = read_token(t, &tk, e);
     if (rc) return rc;

@@ -42,8 +42,8 @@ struct q_turn {
 int q_turn_open(struct q_turn *t, const struct tokenizer *tokenizer, int ctx, int n_prompt, const struct q_answer_opts *o, struct q_answer *out,
                 struct q_err *e);
 void q_turn_close(struct q_turn *t);
-/* Makes `row` the one that the next token is drawn from; valid until q_turn_take. */
-void q_turn_draw(struct q_turn *t, struct q_row *row);
+/* Makes `row` the one that the next token is drawn from; valid until q_turn_take. Errors: a constraint's (constrain.h). */
+int q_turn_draw(struct q_turn *t, struct q_row *row, struct q_err *e);
 /* Takes what entry i of a result drew. Errors: Q_EINTERNAL (no usable logits), Q_EMEM. */
 int q_turn_take(struct q_turn *t, const struct q_result *r, int i, struct q_err *e);
 /* Ends it from outside; the first reason counts. */

@@ -8,11 +8,11 @@
  * leaves nothing on the stack, so lists written by recursion to the right do not grow it. Stacks are at most NFA_MAX_HEIGHT deep, and a spot whose
  * rule could not end within that is not entered, so that every state has a way to an end.
  *
- * What is met is kept until the owner starts anew (states_full): memory is bounded by STATES_FULL and the work of one mask.
+ * What is met is kept until the owner starts anew (pda_full): memory is bounded by PDA_FULL and the work of one mask.
  * One thread at a time. Failures (memory, too much work) stay in s->rc; numbers are then 0.
  */
-#ifndef Q_CONSTRAIN_STATES_H
-#define Q_CONSTRAIN_STATES_H
+#ifndef Q_CONSTRAIN_PDA_H
+#define Q_CONSTRAIN_PDA_H
 
 #include "constrain_nfa.h"
 
@@ -31,8 +31,8 @@ struct arena {
     size_t used;          /* bytes of all chunks */
 };
 /* Aligned for any type; NULL: no memory. */
-void *arena_take(struct arena *a, size_t n);
-void arena_free(struct arena *a);
+void *pda_arena_take(struct arena *a, size_t n);
+void pda_arena_free(struct arena *a);
 
 /* Lists of ints, each once, numbered from 0. */
 struct pool_item {
@@ -72,7 +72,7 @@ struct state {
     char may_end;
 };
 
-struct states {
+struct pda {
     const struct program *p;
     struct arena arena;
     struct pool spots, stacks, all;
@@ -82,41 +82,41 @@ struct states {
     int cap_spot, cap_stack, cap_state;
     unsigned closure, settled; /* epochs */
     unsigned *mark;      /* owned: [n_state] of the automaton, the last closure that it was in */
-    struct states_scratch *scratch; /* owned */
+    struct pda_scratch *scratch; /* owned */
     size_t work, most_work;         /* done since the owner set it to 0, in steps of some nanoseconds; and how much may be */
     int rc;
 };
 
-enum { STATES_FULL = 24 << 20, STATES_MAX = 96 << 20 };
+enum { PDA_FULL = 24 << 20, PDA_MAX = 96 << 20 };
 
-int states_open(struct states *s, const struct program *p);
-void states_close(struct states *s);
-static inline int states_full(const struct states *s) { return s->rc || s->arena.used > STATES_FULL; }
+int pda_open(struct pda *s, const struct program *p);
+void pda_close(struct pda *s);
+static inline int pda_full(const struct pda *s) { return s->rc || s->arena.used > PDA_FULL; }
 /* The state before the first byte of a rule's text. */
-int states_start(struct states *s, int rule);
-int states_step_new(struct states *s, int state, int class);
-static inline int states_step(struct states *s, int state, int class)
+int pda_start(struct pda *s, int rule);
+int pda_step_new(struct pda *s, int state, int class);
+static inline int pda_step(struct pda *s, int state, int class)
 {
     const int *next = s->state[state].next;
-    return next && next[class] >= 0 ? next[class] : states_step_new(s, state, class);
+    return next && next[class] >= 0 ? next[class] : pda_step_new(s, state, class);
 }
 /* The state once the rule above `stack` has ended. */
-int states_resume(struct states *s, int stack);
+int pda_resume(struct pda *s, int stack);
 /* The state that stands at one spot alone, with nothing below it. */
-int states_alone(struct states *s, int spot);
-int states_spot_start(struct states *s, int rule);
-int states_spot_next(struct states *s, int spot, int class);
+int pda_alone(struct pda *s, int spot);
+int pda_spot_start(struct pda *s, int rule);
+int pda_spot_next(struct pda *s, int spot, int class);
 /* The same place in other states of the same program (whose numbers differ). */
-int states_import(struct states *to, const struct states *from, int state);
+int pda_import(struct pda *to, const struct pda *from, int state);
 
 /* (spot, stack) pairs of a state. */
-static inline const int *states_frames(const struct states *s, int state, int *n)
+static inline const int *pda_frames(const struct pda *s, int state, int *n)
 {
     *n = (s->all.item[state].n - 1) / 2;
     return s->all.item[state].at + 1;
 }
 
-/* What the parts of this share, in constrain_states.c. */
+/* What the parts of this share, in constrain_pda.c. */
 
 /* Growable ints, pairs and nodes that are used again for each state. */
 struct ints {
@@ -136,7 +136,7 @@ struct below {
     struct pair pair;
     int next;
 };
-struct states_scratch {
+struct pda_scratch {
     struct ints queue, set, calls, order; /* owned, and the rest */
     struct pair *pair;
     struct settle_node *node;
@@ -144,26 +144,26 @@ struct states_scratch {
     int n_pair, cap_pair, n_node, cap_node, n_below, cap_below;
 };
 /* Records a failure; 0. */
-int states_fail(struct states *s, int code);
-int states_room(struct states *s, void *array, int n, int *cap, size_t size);
-void states_push(struct states *s, struct ints *list, int x);
+int pda_fail(struct pda *s, int code);
+int pda_room(struct pda *s, void *array, int n, int *cap, size_t size);
+void pda_push(struct pda *s, struct ints *list, int x);
 /* Counts work; 0 when there was too much of it. */
-int states_work(struct states *s, size_t n);
+int pda_work(struct pda *s, size_t n);
 /* Orders pairs and drops doubles; how many are left. */
-int states_sort_pairs(struct pair *pair, int n);
+int pda_sort_pairs(struct pair *pair, int n);
 /* The number of the stack of these pairs, which it sorts. A spot -1 stands for the end of the text. */
-int states_stack(struct states *s, struct pair *pair, int n);
+int pda_stack(struct pda *s, struct pair *pair, int n);
 /* constrain_spots.c. A new row of next[], -1 all; NULL: recorded. The spot of an ordered set of automaton states. */
-int *states_row(struct states *s);
-int states_spot_of(struct states *s, const int *set, int n);
+int *pda_row(struct pda *s);
+int pda_spot_of(struct pda *s, const int *set, int n);
 /* The rules that a spot may call, in s->spot[spot].call; how many. */
-int states_spot_calls(struct states *s, int spot);
+int pda_spot_calls(struct pda *s, int spot);
 /* constrain_settle.c: the state of the places in scratch->pair, behind a byte; may_end: the text may end for another reason too. */
-int states_settle(struct states *s, int may_end);
-void states_add_pair(struct states *s, int spot, int stack);
+int pda_settle(struct pda *s, int may_end);
+void pda_add_pair(struct pda *s, int spot, int stack);
 
 /* constrain_pool.c: the number of the list; *fresh: it is new. -1: no memory. */
-int pool_number(struct pool *p, struct arena *a, const int *list, int n, int *fresh);
-void pool_free(struct pool *p);
+int pda_pool_number(struct pool *p, struct arena *a, const int *list, int n, int *fresh);
+void pda_pool_free(struct pool *p);
 
 #endif
