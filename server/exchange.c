@@ -126,7 +126,7 @@ static enum job_event take(struct exchange *x, int i, double seconds, struct tex
 /* What any choice has: each is looked at; if none has a thing, whoever still runs is waited for, a short time where there are others. */
 static enum job_event take_any(struct exchange *x, struct text *out)
 {
-    const double end = cli_seconds() + SSE_QUIET_S, turn_s = 0.02;
+    const double end = cli_seconds() + x->sv->o.quiet_s, turn_s = 0.02;
     enum job_event got = JOB_QUIET;
     for (double now; got == JOB_QUIET && (now = cli_seconds()) < end;) {
         int waits = -1;

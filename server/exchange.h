@@ -9,7 +9,7 @@
  *
  * Promises: the events of a choice come in the order of the answer, and its last one is EVENT_END; joined, they do not depend on
  * how the text came. A request is answered whole, or its error is told; when its client leaves, all its jobs are cancelled.
- * Streams send a comment at least every SSE_QUIET_S seconds.
+ * Streams send a comment at least every --keep-alive seconds.
  */
 #ifndef S_EXCHANGE_H
 #define S_EXCHANGE_H

@@ -141,6 +141,16 @@ static void tell_where(const struct server *sv, const struct listener *l)
                                           l->where, sv->o.cors.any ? ", and any page a browser shows," : "");
 }
 
+static void tell_ready(struct server *sv)
+{
+    char line[300];
+    double took = load_end(&sv->load);
+    snprintf(line, sizeof line, "loaded in %.1f s: %s", took, sv->load.stages);
+    say_line(&sv->o, line);
+    say_line(&sv->o, "ready");
+    service_tell(sv->notify, "READY=1");
+}
+
 /* Until a signal comes (0) or loading failed (1, after its line). */
 static int serve(struct server *sv)
 {
@@ -148,10 +158,7 @@ static int serve(struct server *sv)
     for (;;) {
         if (wait_wake(sv, -1) == 's') return 0;
         enum worker_state s = worker_state(sv->worker);
-        if (s == WORKER_READY) {
-            say_line(&sv->o, "ready");
-            service_tell(sv->notify, "READY=1");
-        }
+        if (s == WORKER_READY) tell_ready(sv);
         if (s != WORKER_FAILED) continue;
         worker_error(sv->worker, &e);
         return cli_fail(&sv->o.cli, &e);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum { OPT_HOST = CLI_OWN, OPT_PORT, OPT_QUEUE, OPT_DRAIN, OPT_ALIAS, OPT_KEY, OPT_KEYS, OPT_TEMPLATE, OPT_KWARGS,
-       OPT_CORS, OPT_MAX_BODY, OPT_HEADER_TIME, OPT_BODY_TIME, OPT_LOG_JSON, OPT_LOG_TEXT };
+       OPT_CORS, OPT_MAX_BODY, OPT_HEADER_TIME, OPT_BODY_TIME, OPT_QUIET, OPT_LOG_JSON, OPT_LOG_TEXT };
 
 static const struct option longs[] = {CLI_LONG,
                                       {"host", 1, 0, OPT_HOST},
@@ -21,6 +21,7 @@ static const struct option longs[] = {CLI_LONG,
                                       {"max-body", 1, 0, OPT_MAX_BODY},
                                       {"header-time", 1, 0, OPT_HEADER_TIME},
                                       {"body-time", 1, 0, OPT_BODY_TIME},
+                                      {"keep-alive", 1, 0, OPT_QUIET},
                                       {"log-json", 0, 0, OPT_LOG_JSON},
                                       {"log-text", 0, 0, OPT_LOG_TEXT},
                                       {0, 0, 0, 0}};
@@ -40,6 +41,7 @@ static void help(void)
            "  --max-body MIB      the largest body of a request (default 16)\n"
            "  --header-time S     seconds within which a request's headers must be there (default 30)\n"
            "  --body-time S       seconds for its body (default 300)\n"
+           "  --keep-alive S      seconds of silence after which a stream gets a comment, so that proxies let it live (default 10)\n"
            "  --log-json          the log as JSON, one object a line\n"
            "  --log-text          also log what is asked and answered (default: never)\n"
            "  --drain S           seconds that SIGTERM lets requests go on (default 20)\n%s",
@@ -85,6 +87,7 @@ static int own_option(struct options *o, int opt, const char *value)
     case OPT_MAX_BODY: return number(o, "--max-body", value, 1, 1024, &o->max_body_mib);
     case OPT_HEADER_TIME: return number(o, "--header-time", value, 1, 3600, &o->header_s);
     case OPT_BODY_TIME: return number(o, "--body-time", value, 1, 86400, &o->body_s);
+    case OPT_QUIET: return number(o, "--keep-alive", value, 1, 3600, &o->quiet_s);
     case OPT_LOG_JSON: o->log_json = 1; return 0;
     case OPT_LOG_TEXT: o->log_text = 1; return 0;
     case OPT_KEYS: o->key_file = value; return 0;
@@ -122,6 +125,7 @@ int options_read(struct options *o, int argc, char **argv)
     o->max_body_mib = 16;         /* JSON of small values takes some 30 times its length when parsed */
     o->header_s = 30;
     o->body_s = 300;
+    o->quiet_s = 10;              /* below the 15 s that the strictest readers bear */
     o->cli.engine.max_rows = 256; /* a client that leaves is noticed between prefill steps */
     o->cli.engine.max_snaps = 4;  /* earlier prompts that a next one may continue */
     for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT, longs, NULL)) != -1;) {

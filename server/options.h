@@ -20,6 +20,7 @@ struct options {
     struct cors cors;
     int max_body_mib;
     int header_s, body_s;        /* how long a client may take to send a request's head, and its body */
+    int quiet_s;                 /* a stream's silence after which it gets a comment */
     int log_json, log_text;
     const char *kwargs;          /* JSON object of template options, or NULL */
 };

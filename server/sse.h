@@ -4,9 +4,6 @@
 
 #include "errors.h"
 
-/* Silence after which a comment is sent: below the 15 s that the strictest readers bear. */
-#define SSE_QUIET_S 10.0
-
 void sse_comment(struct text *out);
 /* OpenAI's clients raise their own error for it. */
 void sse_error(const struct api_error *x, struct text *out);

@@ -1,6 +1,7 @@
 #include "worker.h"
 #include "defaults.h"
 #include "runtime/chat.h"
+#include "warm.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -40,6 +41,8 @@ static int open_all(struct worker *w, struct q_err *e)
     int rc = open_engine(w, e);
     if (!rc && !q_engine_tokenizer(w->engine)) rc = q_fail(e, Q_EMISS, "this model has no tokenizer, so it cannot be served");
     if (!rc) rc = defaults_sampling(&w->sampling, w->engine, e);
+    if (!rc && w->o.engine.progress) w->o.engine.progress(w->o.engine.progress_arg, "warm-up", 0.97);
+    if (!rc) rc = warm_up(w->engine, e);
     if (!rc) rc = q_talk_open(&w->talk, w->engine, e);
     /* A template that was asked for must work; a file without one still serves tokens. */
     if (!rc && q_chat_open(&w->chat, w->engine, w->o.jinja, &w->no_chat) && w->no_chat.code != Q_EMISS) {

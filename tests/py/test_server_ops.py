@@ -11,7 +11,7 @@ import time
 import pytest
 
 from programs import BUILD, SOURCE, environment
-from test_server import (NORWAY, OSLO, USER, Server, alive, is_error, program, raw_exchange, refused, request_bytes, server, start)  # noqa: F401
+from test_server import (NORWAY, OSLO, USER, Server, alive, is_error, joined, program, raw_exchange, refused, request_bytes, server, start, stream_of)  # noqa: F401
 
 jsonschema = pytest.importorskip("jsonschema", reason="needs PyPI jsonschema")
 
@@ -419,3 +419,69 @@ def test_the_unit_and_the_container_file_are_true(program):
             path.write_text(unit.replace("/usr/local/bin/quarry-serve", str(BUILD / program)))
             done = subprocess.run(["systemd-analyze", "verify", path], capture_output=True, text=True)
             assert done.returncode == 0 and "quarry.service" not in done.stderr, done.stderr
+
+
+# --- loading and the first request (cases.md A5) ----------------------------------------------------------------------
+
+
+def test_ready_means_ready(program, start, tmp_path):
+    """Polled from the start without any kernel built: 503 with how far it is, then 200; the first request is as fast as a later one."""
+    if program.endswith("san"):
+        pytest.skip("needs one program: kernels are built anew, which takes seconds")
+    s = start("--log-json", wait=False, env=environment(XDG_CACHE_HOME=str(tmp_path)))
+    seen = []
+    for _ in range(1200):
+        status, headers, raw = s.get("/health")
+        h = json.loads(raw)
+        seen.append((h.get("progress", 1), h.get("stage")))
+        if status == 200:
+            break
+        assert status == 503 and h["status"] == "loading" and 0 <= h["progress"] < 1 and h["error"]["code"] == "loading", h
+        time.sleep(0.1)
+    assert [p for p, _ in seen] == sorted(p for p, _ in seen) and {"kernels"} <= {stage for _, stage in seen}
+
+    def took():
+        begin = time.monotonic()
+        assert s.chat(**NORWAY, max_tokens=4)[0] == 200
+        return time.monotonic() - begin
+
+    times = [took() for _ in range(10)]
+    assert times[0] <= 2 * max(times[9], 0.01) + 0.05, times
+    s.stop()
+    loaded = next(line["message"] for line in map(json.loads, s.err.splitlines()) if line.get("message", "").startswith("loaded in "))
+    assert all(f"{stage} " in loaded for stage in ("model", "kernels", "weights", "memory", "warm-up")), loaded
+
+
+# --- streams that are silent (cases.md H11) ---------------------------------------------------------------------------
+
+
+def test_a_long_prompt_does_not_look_dead(start):
+    s = start("--keep-alive", 1, "-c", 32768)
+    ask = {"messages": [{"role": "user", "content": "The sea is blue today. " * 1500}], "max_tokens": 3, "temperature": 0, "stream": True}
+    c = socket.create_connection(("127.0.0.1", s.port), timeout=60)
+    begin, got, gaps, last = time.monotonic(), b"", [], time.monotonic()
+    c.sendall(request_bytes(ask))
+    while b"[DONE]" not in got:
+        got += c.recv(65536)
+        gaps.append(time.monotonic() - last)
+        last = time.monotonic()
+    c.close()
+    assert b'"role":"assistant"' in got.split(b"\n\n")[0], "the head comes at once"
+    assert max(gaps) < 3, gaps
+    if time.monotonic() - begin < 2:
+        pytest.skip("needs a machine where 10000 tokens take more than 2 s")
+    assert b"\n: " in got
+    stream = s.client().chat.completions.create(model="tiny", stream=True, **{k: v for k, v in ask.items() if k in ("messages", "max_tokens", "temperature")})
+    assert [c.choices[0].finish_reason for c in stream][-1] == "length"
+
+
+# --- stop strings (cases.md H5) ---------------------------------------------------------------------------------------
+
+
+def test_a_stop_string_in_the_thinking(server):
+    ask = {"messages": USER, "max_tokens": 60}
+    thinking = server.chat(**ask)[1]["choices"][0]["message"]["reasoning_content"]
+    stop = thinking[8:14]
+    whole = server.chat(**ask, stop=[stop])[1]["choices"][0]
+    assert whole["finish_reason"] == "stop" and whole["message"]["reasoning_content"] == thinking[:thinking.index(stop)] and not whole["message"]["content"]
+    assert joined(stream_of(server, **ask, stop=[stop]), "reasoning_content") == whole["message"]["reasoning_content"]
