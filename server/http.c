@@ -97,20 +97,25 @@ static enum MHD_Result answer(struct http_request *rq)
     return rq->status ? MHD_YES : MHD_NO;
 }
 
+/* What a request's state is before there is one, where its path holds a zero byte: decoded, the rest of it would be lost. */
+static const char cut_path;
+
 /* The request line is there. */
 static void *on_line(void *cls, const char *uri, struct MHD_Connection *c)
 {
+    const char *nul = strstr(uri, "%00"), *query = strchr(uri, '?');
     connection_phase(connection_of(c), CONNECTION_HEADER);
-    return NULL;
+    return nul && (!query || nul < query) ? (void *)(uintptr_t)&cut_path : NULL;
 }
 
 /* libmicrohttpd calls this once with the headers, then for each part of the body, then once with none. */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const char *path, const char *method, const char *version,
                                   const char *data, size_t *n, void **state)
 {
-    struct http_request *rq = *state;
+    int cut = *state == &cut_path;
+    struct http_request *rq = cut ? NULL : *state;
     if (!rq) {
-        *state = rq = begin(cls, c, method, path, version);
+        *state = rq = begin(cls, c, method, cut ? "/%00" : path, version);
         if (!rq) return MHD_NO;
         /* Nobody wants to read a body that is far too large, or one without a known end. */
         return rq->close ? answer(rq) : MHD_YES;
@@ -137,7 +142,7 @@ static void count_and_log(struct http_request *rq)
 
 static void on_completed(void *cls, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode how)
 {
-    struct http_request *rq = *state;
+    struct http_request *rq = *state == &cut_path ? NULL : *state;
     struct connection *connection = connection_of(c);
     if (rq) {
         if (rq->stream.closed) rq->stream.closed(rq->stream.arg, rq);
