@@ -6,6 +6,9 @@
 
 void api_chat(struct http_request *rq);          /* POST /v1/chat/completions */
 void api_completions(struct http_request *rq);   /* POST /v1/completions */
+void api_messages(struct http_request *rq);      /* POST /v1/messages */
+void api_count_tokens(struct http_request *rq);  /* POST /v1/messages/count_tokens: the same body */
+void api_responses(struct http_request *rq);     /* POST /v1/responses */
 void api_models(struct http_request *rq);        /* GET /v1/models */
 void api_model(struct http_request *rq);         /* GET /v1/models/ID */
 void api_health(struct http_request *rq);        /* GET /health */

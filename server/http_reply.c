@@ -1,5 +1,6 @@
 #include "cors.h"
 #include "http_impl.h"
+#include "messages_form.h"
 #include "runtime/json_check.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -77,7 +78,8 @@ void http_reply_static(struct http_request *rq, const void *body, size_t n, cons
 static struct MHD_Response *error_response(struct http_request *rq, const struct api_error *x)
 {
     struct text t = {0};
-    api_error_json(x, &t);
+    if (!strncmp(rq->path, "/v1/messages", 12)) messages_error_json(x, &t);   /* absent ones below it too */
+    else api_error_json(x, &t);
     struct MHD_Response *r = text_response(rq, &t, "application/json");
     if (!rq->note[0]) http_note(rq, "%.200s", x->message);
     if (r && x->status == 401) MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");

@@ -49,6 +49,7 @@ static int key_is(const char *p, const char *name)
 
 struct span span_member(struct span object, const char *name)
 {
+    if (!object.at || *object.at != '{') return (struct span){0};
     const char *p = skip_space(object.at + 1);
     while (*p == '"') {
         int found = key_is(p, name);
@@ -63,6 +64,7 @@ struct span span_member(struct span object, const char *name)
 
 struct span span_next(struct span array, struct span element)
 {
+    if (!array.at || *array.at != '[') return (struct span){0};
     const char *p = skip_space(element.at ? element.at + element.n : array.at + 1);
     if (element.at && *p == ',') p = skip_space(p + 1);
     if (*p == ']') return (struct span){0};

@@ -12,7 +12,7 @@ struct span {
     size_t n;
 };
 
-/* The value of `name` in an object, element i of an array. */
+/* The value of `name` in an object, element i of an array. What is not there, or no object or array, has none. */
 struct span span_member(struct span object, const char *name);
 struct span span_element(struct span array, size_t i);
 /* The element behind `element`, which is of the array; the first one behind {NULL}. */
