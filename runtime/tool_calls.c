@@ -34,19 +34,19 @@ int tc_consume(struct q_tool_calls *p, size_t n, struct q_err *e)
     return rc;
 }
 
-int tc_drop_draft(struct q_tool_calls *p, struct q_err *e)
+int tc_drop_draft(struct q_tool_calls *p, int whole, struct q_err *e)
 {
     p->at = AT_TEXT;
     p->seen = 0;
     p->doubtful = p->after_call = 0;
-    return q_tool_events_drop(&p->events, e);
+    return q_tool_events_drop(&p->events, whole, e);
 }
 
 /* Text ends a draft: in thinking it was none, in content it stands. */
 static int settle_draft(struct q_tool_calls *p, struct q_err *e)
 {
     if (!p->events.drafting) return Q_OK;
-    return in_draft(p) ? tc_drop_draft(p, e) : q_tool_events_keep(&p->events, e);
+    return in_draft(p) ? tc_drop_draft(p, 1, e) : q_tool_events_keep(&p->events, e);
 }
 
 /* The first n bytes are text; they are consumed. White space behind a call is not shown. */
@@ -86,7 +86,7 @@ static int begin_call(struct q_tool_calls *p, int tool, struct q_err *e)
     p->given.n = 0;
     p->after_call = 0;
     if (p->part == Q_PART_THINKING && !p->events.drafting) q_tool_events_draft(&p->events);
-    else if (p->part == Q_PART_CONTENT) rc = q_tool_events_drafted(&p->events, name) ? tc_drop_draft(p, e) : settle_draft(p, e);
+    else if (p->part == Q_PART_CONTENT) rc = q_tool_events_drafted(&p->events, name) ? tc_drop_draft(p, 0, e) : settle_draft(p, e);
     return rc ? rc : put(p, Q_TOOL_BEGIN, name, e);
 }
 
@@ -102,7 +102,7 @@ int tc_end_call(struct q_tool_calls *p, int complete, struct q_err *e)
 {
     p->at = AT_TEXT;
     p->seen = 0;
-    if (in_draft(p) && (!complete || !has_required(p) || p->events.raw.n > Q_TOOL_HELD)) return tc_drop_draft(p, e);
+    if (in_draft(p) && (!complete || !has_required(p) || p->events.raw.n > Q_TOOL_HELD)) return tc_drop_draft(p, 0, e);
     p->after_call = 1;
     return q_tool_events_put(&p->events, Q_TOOL_END, "", 0, complete, e);
 }
@@ -228,5 +228,6 @@ int q_tool_calls_end(struct q_tool_calls *p, int cut, struct q_err *e)
 {
     p->cut = cut;
     int rc = run(p, 1, e);
-    return rc || !p->events.drafting ? rc : q_tool_events_keep(&p->events, e);
+    if (!rc && p->events.drafting) rc = q_tool_events_keep(&p->events, e);
+    return rc || cut ? rc : q_tool_events_meant(&p->events, e);
 }

@@ -16,7 +16,8 @@
  * ending comes later. So the end of a call waits for what follows it; nearly always that is the end of the answer.
  *
  * In thinking a call counts only as a whole: complete, with all required parameters, nothing but calls behind it in the block, and
- * content does not begin with a call of the same tool (then it was a draft). Otherwise it is thinking text.
+ * content does not begin with a call of the same tool (then it was a draft). Otherwise it is thinking text. But an answer that ends
+ * by itself with nothing but thinking in it meant the last whole calls there, which then come at its end.
  *
  * The events, text pieces joined, do not depend on how the text was cut. What is undecided waits: at most Q_TOOL_HELD bytes, beyond
  * which it is text (or, for values that wait to be JSON, a string). Time is linear in the text.

@@ -61,8 +61,8 @@ static inline size_t next_tag(const struct q_tool_calls *p, size_t i, size_t n)
 
 /* tool_calls.c. The first n bytes are decided. */
 int tc_consume(struct q_tool_calls *p, size_t n, struct q_err *e);
-/* The draft is no call: go on behind it as if it had been text all the time. */
-int tc_drop_draft(struct q_tool_calls *p, struct q_err *e);
+/* The draft is no call: go on behind it as if it had been text all the time. whole: all its calls are. */
+int tc_drop_draft(struct q_tool_calls *p, int whole, struct q_err *e);
 /* What is in `out` is more of the arguments. */
 int tc_put_out(struct q_tool_calls *p, struct q_err *e);
 /* Behind a call's last tag, all of it consumed. */

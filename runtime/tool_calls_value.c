@@ -30,7 +30,7 @@ static int grow_value(struct q_tool_calls *p, size_t n, struct q_err *e)
     size_t used = p->events.raw.n;
     if (in_draft(p) && n && used + n > Q_TOOL_HELD) {
         int rc = tc_consume(p, used < Q_TOOL_HELD ? Q_TOOL_HELD - used : 0, e);
-        return rc ? rc : tc_drop_draft(p, e);
+        return rc ? rc : tc_drop_draft(p, 0, e);
     }
     if (n) p->in_value = MIDDLE;
     int rc = q_tool_value_push(&p->value, text_of(p), n, &p->out, e);
@@ -52,13 +52,8 @@ static int end_value(struct q_tool_calls *p, size_t end, size_t behind, const ch
     return rc ? rc : key ? tc_begin_value(p, key, e) : tc_end_call(p, 1, e);
 }
 
-/* Text follows the call's last tag and no better ending came. In thinking, then, it is no call, up to that tag. */
-static int end_in_doubt(struct q_tool_calls *p, struct q_err *e)
-{
-    if (!in_draft(p)) return end_value(p, p->end, p->behind, NULL, e);
-    int rc = tc_consume(p, p->behind, e);
-    return rc ? rc : tc_drop_draft(p, e);
-}
+/* Text follows the call's last tag and no better ending came. */
+static int end_in_doubt(struct q_tool_calls *p, struct q_err *e) { return end_value(p, p->end, p->behind, NULL, e); }
 
 /* The part is over within a value. What looks like the beginning of its last tags is not shown. */
 static int leave_value(struct q_tool_calls *p, size_t shown, struct q_err *e)

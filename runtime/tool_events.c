@@ -11,6 +11,7 @@ static int deliver(struct q_tool_events *v, const struct entry *x, const char *s
 {
     v->n_begun += x->kind == Q_TOOL_BEGIN;
     v->n_complete += x->kind == Q_TOOL_END && x->complete;
+    v->n_shown |= x->kind == Q_TOOL_CONTENT;
     struct q_tool_event ev = {.kind = x->kind, .text = x->n ? s : "", .n = x->n, .call = v->n_begun - 1, .complete = x->complete};
     return v->sink(v->arg, &ev, e);
 }
@@ -31,11 +32,11 @@ void q_tool_events_draft(struct q_tool_events *v)
 }
 
 /* The entry at *at, and its text; *at moves behind them. NULL: no more. */
-static const char *next_entry(const struct q_tool_events *v, size_t *at, struct entry *x)
+static const char *next_entry(const struct tok_text *record, size_t *at, struct entry *x)
 {
-    if (*at == v->record.n) return NULL;
-    memcpy(x, v->record.at + *at, sizeof *x);
-    const char *s = v->record.at + *at + sizeof *x;
+    if (*at == record->n) return NULL;
+    memcpy(x, record->at + *at, sizeof *x);
+    const char *s = record->at + *at + sizeof *x;
     *at += sizeof *x + x->n;
     return s;
 }
@@ -44,24 +45,36 @@ int q_tool_events_drafted(const struct q_tool_events *v, const char *name)
 {
     struct entry x;
     const char *s;
-    for (size_t at = 0; v->drafting && (s = next_entry(v, &at, &x));)
+    for (size_t at = 0; v->drafting && (s = next_entry(&v->record, &at, &x));)
         if (x.kind == Q_TOOL_BEGIN && x.n == strlen(name) && !memcmp(s, name, x.n)) return 1;
     return 0;
 }
 
-int q_tool_events_keep(struct q_tool_events *v, struct q_err *e)
+static int hand_over(struct q_tool_events *v, const struct tok_text *record, struct q_err *e)
 {
     struct entry x;
     const char *s;
     int rc = Q_OK;
-    v->drafting = 0;
-    for (size_t at = 0; !rc && (s = next_entry(v, &at, &x));) rc = deliver(v, &x, s, e);
+    for (size_t at = 0; !rc && (s = next_entry(record, &at, &x));) rc = deliver(v, &x, s, e);
     return rc;
 }
 
-int q_tool_events_drop(struct q_tool_events *v, struct q_err *e)
+int q_tool_events_keep(struct q_tool_events *v, struct q_err *e)
 {
     v->drafting = 0;
+    return hand_over(v, &v->record, e);
+}
+
+int q_tool_events_meant(struct q_tool_events *v, struct q_err *e)
+{
+    return v->n_begun || v->n_shown ? Q_OK : hand_over(v, &v->aside, e);
+}
+
+int q_tool_events_drop(struct q_tool_events *v, int whole, struct q_err *e)
+{
+    struct tok_text spare = v->aside;
+    v->drafting = 0;
+    if (whole) v->aside = v->record, v->record = spare;
     return q_tool_events_put(v, Q_TOOL_THINKING, v->raw.at, v->raw.n, 0, e);
 }
 
@@ -69,4 +82,5 @@ void q_tool_events_free(struct q_tool_events *v)
 {
     free(v->raw.at);
     free(v->record.at);
+    free(v->aside.at);
 }
