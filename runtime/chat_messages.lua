@@ -11,6 +11,7 @@
 --  * `reasoning` is another name for `reasoning_content`.
 --  * Where the template drops earlier turns' thinking and knows no `preserve_thinking`, that option puts it into their content.
 --  * A tool without the object `function` around it gets one.
+--  * Where the template refuses the caller's word for reasoning_effort, it gets the nearest one that it takes.
 --
 -- Errors name the message: "messages[2].tool_calls[0].function.arguments: ...".
 local M = ...
@@ -264,6 +265,26 @@ local function variables(messages, tools, kwargs, add_generation_prompt)
     return vars
 end
 
+local EFFORTS = { "none", "minimal", "low", "medium", "high", "xhigh", "max" }
+
+-- What the template makes of vars; if it raises an error, with the nearest effort that it does not raise one for.
+local function with_effort(vars)
+    local at
+    for i, word in ipairs(EFFORTS) do
+        if vars.reasoning_effort == word then at = i end
+    end
+    if not at then return M.template(vars) end
+    local ok, text = pcall(M.template, vars)
+    local refused = not ok and type(text) == "table" and text.kind == "raised"
+    for step = 2, refused and 2 * #EFFORTS or 0 do
+        vars.reasoning_effort = EFFORTS[at + (step % 2 == 0 and step // 2 or -(step // 2))]
+        local taken, other = pcall(M.template, vars)
+        if vars.reasoning_effort and taken then return other end
+    end
+    if not ok then error(text, 0) end
+    return text
+end
+
 -- open compiles the template; render takes values made from JSON. `as_is` leaves the messages as they came.
 function M.open(text)
     M.template = M.compile(text)
@@ -279,5 +300,6 @@ function M.render(messages, tools, kwargs, add_generation_prompt, as_is)
         tools = tools_in_full(tools)
         if M.loses_thoughts and kwargs.map.preserve_thinking == true then messages = with_earlier_thoughts(messages) end
     end
-    return M.template(variables(guarded(messages), guarded(tools), guarded(kwargs), add_generation_prompt))
+    local run = as_is and M.template or with_effort
+    return run(variables(guarded(messages), guarded(tools), guarded(kwargs), add_generation_prompt))
 end

@@ -58,6 +58,12 @@ static lua_Integer current_line(lua_State *L)
     return lua_tointeger(L, -1);
 }
 
+static int memory_error(struct call *c)
+{
+    if (c->t->bounds.out_of_memory) return q_fail(c->e, Q_EMEM, "%s: out of memory", c->t->where);
+    return q_fail(c->e, Q_ELIMIT, "%s: rendering needs more than %zu MiB", c->t->where, c->t->bounds.max_memory >> 20);
+}
+
 /* An error that is no table is Lua's own: a bound, the stack, or a fault in the modules. */
 static int own_error(lua_State *L, struct call *c)
 {
@@ -67,6 +73,7 @@ static int own_error(lua_State *L, struct call *c)
         return q_fail(c->e, Q_ELIMIT, "%s: stopped after %llu steps: the template does not come to an end", t->where,
                       (unsigned long long)t->bounds.steps);
     if (c->code) return c->code; /* a guard failed and said why */
+    if (text && strcmp(text, "not enough memory") == 0) return memory_error(c); /* raised again by the modules */
     if (text && strstr(text, "stack overflow")) return q_fail(c->e, Q_ELIMIT, "%s: nested too deep", t->where);
     if (text && strstr(text, "too large")) return q_fail(c->e, Q_ELIMIT, "%s: a text of more than 2 GiB", t->where);
     return q_fail(c->e, Q_EINTERNAL, "%s, line %d: %s", t->where, (int)current_line(L), text ? text : "unknown error");
@@ -132,12 +139,6 @@ static int do_render(lua_State *L)
     }
     memcpy(c->text, text, c->text_n + 1);
     return 0;
-}
-
-static int memory_error(struct call *c)
-{
-    if (c->t->bounds.out_of_memory) return q_fail(c->e, Q_EMEM, "%s: out of memory", c->t->where);
-    return q_fail(c->e, Q_ELIMIT, "%s: rendering needs more than %zu MiB", c->t->where, c->t->bounds.max_memory >> 20);
 }
 
 /* Making the handler's closure takes memory, so it happens inside the outer call. */

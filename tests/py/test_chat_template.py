@@ -194,6 +194,47 @@ def test_the_tiny_models_own_chats():
         assert got.get("text") == want, case
 
 
+# --- what clients send, and what templates are to see --------------------------------------------------------------------
+
+SAVE = {"type": "function", "function": {"name": "save", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}}
+
+
+def called(arguments, **more):
+    return {"role": "assistant", **more, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "save", "arguments": arguments}}]}
+
+
+OK = {"role": "tool", "tool_call_id": "c1", "content": "ok"}
+ASK = {"role": "user", "content": "Capital of Korea?"}
+CUT = '<tool_call>\n{"name": "save", "arguments": {"path":}\n</tool_call>'
+SENT = {  # name: sent, seen by a template that refuses later system messages
+    "several instructions": ([{"role": "developer", "content": "One word."}, {"role": "system", "content": "Be kind."}, {"role": "user", "content": "hi"},
+                              {"role": "system", "content": "Lower case."}, ASK], [{"role": "system", "content": "One word.\n\nBe kind.\n\nLower case."}, {"role": "user", "content": "hi"}, ASK]),
+    "parts": ([{"role": "system", "content": [{"type": "text", "text": "Be "}, {"type": "text", "text": "kind."}]}, {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+               {"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "refusal", "refusal": "b"}]}, ASK],
+              [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "hi"}, {"role": "assistant", "content": "ab"}, ASK]),
+    "arguments": ([ASK, called('{"path": "a", "n": 1.50, "yes": true, "o": {"k": [null]}}', content=None), {**OK, "content": [{"type": "text", "text": "ok"}]}, ASK],
+                  [ASK, called({"path": "a", "n": 1.5, "yes": True, "o": {"k": [None]}}, content=""), OK, ASK]),
+    "no arguments": ([ASK, called(""), OK, called("null"), OK, called("{}", content=None), OK, called(None), OK], [ASK] + 4 * [called({}, content=""), OK]),
+    "a call cut short": ([ASK, called('{"path":', content="Yes."), OK, called('{"path":', content=None), OK, ASK],
+                         [ASK, {"role": "assistant", "content": "Yes.\n\n" + CUT}, OK, {"role": "assistant", "content": CUT}, OK, ASK]),
+    "no calls": ([ASK, {"role": "assistant", "content": "a", "tool_calls": []}, ASK], [ASK, {"role": "assistant", "content": "a"}, ASK]),
+    "reasoning": ([ASK, {"role": "assistant", "content": "a", "reasoning": "R"}], [ASK, {"role": "assistant", "content": "a", "reasoning_content": "R"}]),
+    "users in a row": ([ASK, ASK], [ASK, ASK]),
+}
+
+
+@pytest.mark.parametrize("name", ["tiny", "turns"])
+@pytest.mark.parametrize("what", SENT)
+def test_what_clients_send(name, what):
+    sent, seen = SENT[what]
+    source = TEMPLATES[name].read_text(encoding="utf-8")
+    case = {"template": source, "tools": [SAVE], "add_generation_prompt": True}
+    got = one(**case, messages=sent)
+    want = reference(ENV.from_string(source), {**case, "messages": seen})
+    if what == "arguments": want = want[0], want[1].replace("1.5\n", "1.50\n")  # numbers stay as they were written
+    agree({**case, "messages": sent}, want, got)
+
+
 # --- random snippets ----------------------------------------------------------------------------------------------------
 
 OPTIONS = {"n": 3, "neg": -7, "zero": 0, "f": 2.5, "big": 1e16, "s": "héllo wörld", "t": "a,b,,c", "e": "", "u": "안녕 🙂", "w": "  x\ty \n",

@@ -161,6 +161,18 @@ static void earlier_thinking_is_kept_on_demand(void **state)
                                  "{\"preserve_thinking\":true}"), "user:;assistant:<think>\nA\n</think>\n\na;user:;");
 }
 
+static void an_effort_gives_way_to_the_nearest_word(void **state)
+{
+    const char *jinja = "{% if reasoning_effort|default('low') not in ['low', 'medium', 'xhigh'] %}{{ raise_exception('No ' ~ reasoning_effort) }}{% endif %}{{ reasoning_effort }}";
+    static const char *const cases[][2] = {{"low", "low"}, {"high", "xhigh"}, {"max", "xhigh"}, {"medium", "medium"}, {"minimal", "low"}, {"none", "low"}, {"odd", "!T: No odd"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char options[64];
+        snprintf(options, sizeof options, "{\"reasoning_effort\":\"%s\"}", cases[i][0]);
+        assert_string_equal(rendered(jinja, USER, options), cases[i][1]);
+    }
+    assert_string_equal(rendered("{{ raise_exception('No ' ~ reasoning_effort) }}", USER, "{\"reasoning_effort\":\"high\"}"), "!T: No high");
+}
+
 static void bare_tools_get_their_function(void **state)
 {
     struct chat_template *t = open_ok("{{ tools|tojson }}");
@@ -303,7 +315,7 @@ static void deep_and_long_sources(void **state)
 static void any_memory_bound(void **state)
 {
     struct chat_template *t = open_ok("{% for m in messages %}{{ m.content|upper }}{{ m|tojson }}{% endfor %}");
-    struct chat_request r = {.messages = USER};
+    struct chat_request r = {.messages = USER, .options = "{\"reasoning_effort\":\"high\"}"};
     int limited = 0, done = 0;
     for (size_t memory = 100 << 10; memory < 2 << 20 && !done; memory += 1 << 10) {
         chat_template_limits(t, memory, 1000 * 1000);
@@ -342,7 +354,7 @@ int main(void)
         cmocka_unit_test(compile_errors_name_the_line), cmocka_unit_test(own_errors_reach_the_caller), cmocka_unit_test(numbers_print_as_written),
         cmocka_unit_test(bad_requests_are_named), cmocka_unit_test(arguments_become_a_mapping),
         cmocka_unit_test(arguments_that_are_no_object_are_text), cmocka_unit_test(text_parts_are_one_string), cmocka_unit_test(earlier_thinking_is_kept_on_demand),
-        cmocka_unit_test(bare_tools_get_their_function), cmocka_unit_test(every_instruction_reaches_the_prompt),
+        cmocka_unit_test(an_effort_gives_way_to_the_nearest_word), cmocka_unit_test(bare_tools_get_their_function), cmocka_unit_test(every_instruction_reaches_the_prompt),
         cmocka_unit_test(the_guard_sees_every_string), cmocka_unit_test(bounds_hold), cmocka_unit_test(deep_and_long_sources),
         cmocka_unit_test(any_memory_bound), cmocka_unit_test(two_templates_live_apart)};
     return cmocka_run_group_tests(tests, NULL, NULL);
