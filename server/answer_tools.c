@@ -1,4 +1,5 @@
 #include "answer_rules.h"
+#include "runtime/constrain.h"
 #include "runtime/tool_list.h"
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,43 @@ static struct choice_of_tool read_choice(struct fields *f)
     return c;
 }
 
-/* ---- what is allowed ---- */
+/* ---- the constraint ---- */
+
+/* Whether the caller asks for the schemas to be kept to the letter. */
+static int any_strict(const cJSON *tools)
+{
+    for (const cJSON *t = tools->child; t; t = t->next) {
+        const cJSON *function = cJSON_GetObjectItemCaseSensitive(t, "function");
+        if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(function ? function : t, "strict"))) return 1;
+    }
+    return 0;
+}
+
+/* The same tools with any parameters; malloc'd, NULL: no memory. */
+static char *names_alone(const struct q_tools *tools)
+{
+    struct text t = {0};
+    for (int i = 0; i < q_tools_n(tools); i++) {
+        text_put(&t, i ? ",{\"type\":\"function\",\"function\":{\"name\":" : "[{\"type\":\"function\",\"function\":{\"name\":");
+        text_json_z(&t, q_tools_name(tools, i));
+        text_put(&t, ",\"parameters\":{\"type\":\"object\",\"additionalProperties\":true}}}");
+    }
+    text_put(&t, "]");
+    if (text_ok(&t)) return t.at;
+    text_free(&t);
+    return NULL;
+}
+
+static int constrain(struct ask *a, struct server *sv, const char *list, const struct q_tool_rules *rules, int strict, struct q_err *e)
+{
+    int rc = q_constraint_from_tools(&a->job.constraint, tokenizer_of(sv), list, strlen(list), rules, e);
+    if ((rc != Q_EUNSUP && rc != Q_ELIMIT) || strict) return rc;
+    char *names = names_alone(a->tools);
+    if (!names) return q_fail(e, Q_EMEM, "no memory for the request");
+    rc = q_constraint_from_tools(&a->job.constraint, tokenizer_of(sv), names, strlen(names), rules, e);
+    free(names);
+    return rc;
+}
 
 /* The token that begins a call cannot be drawn. */
 static int forbid_calls(struct ask *a, struct server *sv, struct q_err *e)
@@ -59,15 +96,21 @@ static int forbid_calls(struct ask *a, struct server *sv, struct q_err *e)
     return rc;
 }
 
-static void apply(struct fields *f, struct ask *a, struct server *sv, const struct choice_of_tool *c)
+static void apply(struct fields *f, struct ask *a, struct server *sv, const struct choice_of_tool *c, const char *list, int strict, int parallel)
 {
+    const struct q_tool_rules rules = {.only = c->name, .required = c->mode != MODE_AUTO, .parallel = parallel};
     struct q_err e;
-    if (c->mode >= MODE_REQUIRED)
-        api_fail(f->x, 400, "unsupported_field", "tool_choice", "field 'tool_choice' is not supported by this version, but for none and auto");
-    if (c->mode != MODE_NONE) return;
-    q_tools_close(a->tools);
-    a->tools = NULL;
-    if (forbid_calls(a, sv, &e)) api_fail_err(f->x, "tool_choice", &e);
+    if (c->mode == MODE_NONE) {
+        q_tools_close(a->tools);
+        a->tools = NULL;
+        if (forbid_calls(a, sv, &e)) api_fail_err(f->x, "tool_choice", &e);
+    } else if (c->name && q_tools_find(a->tools, c->name, strlen(c->name)) < 0) {
+        api_fail(f->x, 400, NULL, "tool_choice", "field 'tool_choice': expected the name of one of the tools, found '%.100s'", c->name);
+    } else if (a->job.constraint) {
+        api_fail(f->x, 400, "unsupported_field", "tools", "tools that may be called are not supported by this version beside a format of the answer");
+    } else if (constrain(a, sv, list, &rules, strict, &e)) {
+        api_fail(f->x, e.code == Q_EMEM ? 503 : 400, e.code == Q_EUNSUP ? "unsupported_schema" : NULL, "tools", "tools: %s", e.text);
+    }
 }
 
 /* ---- the fields ---- */
@@ -85,7 +128,7 @@ char *read_tools(struct fields *f, struct ask *a, struct server *sv, struct span
 {
     const cJSON *tools = field_get(f, "tools");
     const struct choice_of_tool c = read_choice(f);
-    field_bool(f, "parallel_tool_calls", 1);
+    int parallel = field_bool(f, "parallel_tool_calls", 1);
     struct q_err e;
     if (tools && !cJSON_IsArray(tools)) api_fail(f->x, 400, NULL, "tools", "field 'tools': expected a list of tools");
     if ((!tools || !tools->child) && c.mode >= MODE_REQUIRED && !fields_bad(f))
@@ -96,7 +139,7 @@ char *read_tools(struct fields *f, struct ask *a, struct server *sv, struct span
         return NULL;
     }
     char *list = copy_span(span_member(body, "tools"));
-    if (list) apply(f, a, sv, &c);
+    if (list) apply(f, a, sv, &c, list, any_strict(tools), parallel);
     else api_fail(f->x, 503, "no_memory", NULL, "no memory for the request");
     return list;
 }

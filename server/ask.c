@@ -1,4 +1,5 @@
 #include "ask.h"
+#include "runtime/constrain.h"
 #include "runtime/tool_list.h"
 #include <stdlib.h>
 #include <string.h>
@@ -66,8 +67,10 @@ int ask_job(const struct ask *a, int choice, struct job_ask *out, struct q_err *
     out->n_stop = 0;
     out->bias_id = NULL;
     out->bias = NULL;
+    out->constraint = NULL;
     int bad = copy_prompt(ask_prompt(a, ask_prompt_of(a, choice)), &out->prompt) || copy_stops(&a->job, out) || copy_bias(&a->job, out);
     out->sampling.seed += (uint64_t)(choice % a->n);
+    if (!bad && a->job.constraint) bad = q_constraint_clone(&out->constraint, a->job.constraint, e);
     if (!bad) return Q_OK;
     job_ask_free(out);
     return q_fail(e, Q_EMEM, "no memory for a request");

@@ -11,8 +11,6 @@
 static void read_modalities(struct fields *f)
 {
     const cJSON *modes = cJSON_GetObjectItemCaseSensitive(f->root, "modalities");
-    const cJSON *format = cJSON_GetObjectItemCaseSensitive(f->root, "response_format"), *type = cJSON_GetObjectItemCaseSensitive(format, "type");
-    if (cJSON_IsString(type) && !strcmp(type->valuestring, "text")) field_get(f, "response_format");
     if (cJSON_GetArraySize(modes) == 1 && cJSON_IsString(modes->child) && !strcmp(modes->child->valuestring, "text")) field_get(f, "modalities");
 }
 
@@ -74,6 +72,7 @@ int chat_ask_read(struct ask *a, struct server *sv, const char *body, size_t n, 
     read_choices(&f, a, sv, 1);
     read_chat_logprobs(&f, &a->job);
     read_modalities(&f);
+    read_format(&f, a, sv);
     read_prompt(&f, a, sv, (struct span){body + strspn(body, " \t\r\n"), n});
     cJSON_Delete(root);
     if (!x->status) return 0;

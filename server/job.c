@@ -1,5 +1,6 @@
 #include "job.h"
 #include "runtime/cli.h"
+#include "runtime/constrain.h"
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -44,6 +45,7 @@ void job_ask_free(struct job_ask *a)
     free(a->prompt.at);
     free(a->bias_id);
     free(a->bias);
+    q_constraint_free(a->constraint);
     for (int i = 0; i < a->n_stop; i++) free(a->stop[i]);
     *a = (struct job_ask){0};
 }

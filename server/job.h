@@ -36,7 +36,7 @@ struct job_ask {
     struct tok_ids prompt;               /* owned */
     struct q_sampling_params sampling;
     int max_tokens;                      /* < 0: until the model ends or the context is full */
-    char *stop[4];                       /* owned */
+    char *stop[16];                      /* owned */
     int n_stop;
     int thinking;                        /* the prompt ends inside a think block */
     int think_budget;                    /* tokens after which an open think block is closed; -1: none */
@@ -46,6 +46,7 @@ struct job_ask {
     int32_t *bias_id;                    /* owned: [n_bias], at most 1000 */
     float *bias;                         /* owned */
     int n_bias;
+    struct q_constraint *constraint;     /* owned: at its beginning; NULL: none */
     int ignore_eos;
     unsigned client;                     /* who asks: clients share the engine fairly, whatever the number of their jobs */
 };

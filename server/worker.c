@@ -76,7 +76,7 @@ static struct q_answer_opts options(struct job *j)
     return (struct q_answer_opts){.sampling = ask->sampling, .max_tokens = ask->max_tokens, .stop = (const char *const *)ask->stop,
         .n_stop = ask->n_stop, .thinking = ask->thinking, .raw = ask->raw, .ignore_eos = ask->ignore_eos,
         .thinking_limited = ask->think_budget >= 0, .think_budget = ask->think_budget, .n_top = ask->logprobs > 0 ? ask->logprobs : 0,
-        .bias_id = ask->bias_id, .bias = ask->bias, .n_bias = ask->n_bias,
+        .constraint = ask->constraint, .bias_id = ask->bias_id, .bias = ask->bias, .n_bias = ask->n_bias,
         .cancelled = unwanted, .text = put, .token = ask->logprobs >= 0 ? put_token : NULL, .arg = j};
 }
 

@@ -107,6 +107,15 @@ def test_half_characters_have_their_bytes(server, text):
     assert sum(len(c.choices[0].logprobs.content) for c in chunks if c.choices[0].logprobs) == 3
 
 
+@pytest.mark.parametrize("text", ["노르웨이의 수도는 어디인가요?", "挪威的首都是哪里?", "자기소개를 해 주세요."])
+def test_characters_of_several_tokens(server, text):
+    """Streamed text is whole characters although tokens are not; joined, the tokens' bytes are the text's."""
+    chunks = stream_of(server, messages=[{"role": "user", "content": text}], enable_thinking=False, logprobs=True)
+    said = joined(chunks)
+    tokens = [t for c in chunks if c.choices[0].logprobs for t in c.choices[0].logprobs.content]
+    assert said and "\ufffd" not in said and b"".join(bytes(t.bytes) for t in tokens).decode() == said
+
+
 # --- biases, ends -----------------------------------------------------------------------------------------------------
 
 
@@ -123,6 +132,22 @@ def test_ends_that_are_ignored(server):
     r = chat(server, **NORWAY, ignore_eos=True, max_tokens=30)
     assert r["usage"]["completion_tokens"] == 30 and r["choices"][0]["finish_reason"] == "length"
     assert r["choices"][0]["message"]["content"].startswith(OSLO)
+
+
+STOPS = [(["x", "y", "z", "w", "Osl", "q"], "The capital of Nor"), (["capital of", "capital of Nor"], "The "), (["capital of Nor", "capital of"], "The "), ([" Norway is", "way"], "The capital of Nor")]
+
+
+@pytest.mark.parametrize("stop,text", STOPS, ids=str)
+def test_stops_that_are_many_or_begin_alike(server, stop, text):
+    c = chat(server, **NORWAY, stop=stop)["choices"][0]
+    assert (c["message"]["content"], c["finish_reason"]) == (text, "stop") and joined(stream_of(server, **NORWAY, stop=stop)) == text
+
+
+def test_a_stop_in_a_thought(server):
+    c = chat(server, **WHO, stop=["asks"])["choices"][0]
+    assert (c["message"]["reasoning_content"].rstrip(), c["message"]["content"], c["finish_reason"]) == ("The user", "", "stop")
+    chunks = stream_of(server, **WHO, stop=["asks"])
+    assert joined(chunks, "reasoning_content").rstrip() == "The user" and joined(chunks) == ""
 
 
 # --- thinking ---------------------------------------------------------------------------------------------------------
@@ -237,6 +262,13 @@ def test_arguments_in_a_history(server, arguments, status):
     assert got == status, raw
     if status == 400:
         assert "messages[1]" in is_error(got, headers, raw, 400)["message"]
+
+
+@pytest.mark.parametrize("said", ["<tool_call>\n<function=save>\n<parameter=path>\na\n</parameter>\n</parameter>\n</function>\n</tool_call>",
+                                  "<tool_call>\n<function=save>\n</function>", "</think></tool_call>", "<think>half", "<tool_call>{\"name\":"])
+def test_malformed_calls_in_a_history_do_no_harm(server, said):
+    so_far = [{"role": "user", "content": "Save it."}, {"role": "assistant", "content": said}, *USER]
+    assert server.chat(messages=so_far, max_tokens=1)[0] == 200
 
 
 IMAGES = ["data:image/png;base64,AAAA", "data:image/webp;base64,UklGRg==", "", "file:///etc/passwd", "http://127.0.0.1:1/x.png", "data:image/png,plain"]

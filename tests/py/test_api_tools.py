@@ -122,8 +122,39 @@ def test_none_makes_no_call(server):
 NAMED = {"type": "function", "function": {"name": "look_up"}}
 
 
+@pytest.mark.parametrize("choice,names", [("required", {"save", "look_up"}), (NAMED, {"look_up"}), ({"type": "function", "name": "save"}, {"save"})], ids=str)
+@pytest.mark.parametrize("thinking", [False, True])
+@pytest.mark.parametrize("temperature", [0, 1.5])
+def test_a_call_is_made_when_it_must_be(server, choice, names, thinking, temperature):
+    ask = {"messages": USER, "tools": [SAVE, LOOK], "tool_choice": choice, "enable_thinking": thinking, "parallel_tool_calls": False, "temperature": temperature,
+           "top_p": 1, "top_k": 0, "seed": 3, "thinking_budget": 20, "max_tokens": 600}
+    c = chat(server, **ask)
+    if temperature and c["finish_reason"] == "length":
+        pytest.skip("needs a draw that ends")
+    assert c["finish_reason"] == "tool_calls" and not c["message"]["content"]
+    (call,) = c["message"]["tool_calls"]
+    arguments = json.loads(call["function"]["arguments"])
+    assert call["function"]["name"] in names
+    if call["function"]["name"] == "look_up":
+        assert arguments in ({"word": "cat"}, {"word": "moon"})
+    else:
+        assert set(arguments) == {"path", "n"} and isinstance(arguments["n"], (int, type(None)))
+    content, thought, calls, finish = from_stream(stream_of(server, **{k: v for k, v in ask.items() if k not in ("top_k", "enable_thinking", "thinking_budget")},
+                                                            chat_template_kwargs={"enable_thinking": thinking}, top_k=0))
+    assert finish in ("tool_calls", "length") and content == ""
+
+
+def test_a_schema_that_cannot_be_kept_is_still_a_tool_unless_strict(server):
+    odd = tool("odd", x={"type": "object", "propertyNames": {"pattern": "^a"}, "dependentRequired": {"a": ["b"]}})
+    c = chat(server, messages=USER, tools=[odd], tool_choice="required", enable_thinking=False, parallel_tool_calls=False, max_tokens=400)
+    assert c["finish_reason"] == "length" or c["message"]["tool_calls"][0]["function"]["name"] == "odd"
+    odd["function"]["strict"] = True
+    e = is_error(*server.ask("POST", PATH, {"messages": USER, "tools": [odd]}), 400)
+    assert e["param"] == "tools"
+
+
 WRONG = [({"tools": {}}, "tools"), ({"tools": [5]}, "tools"), ({"tools": [{}]}, "tools"), ({"tools": [{"type": "function", "function": {}}]}, "tools"),
-         ({"tools": [{"type": "function", "function": {"name": 5}}]}, "tools"), ({"tool_choice": "required"}, "tool_choice"), ({"tools": [SAVE], "tool_choice": "required"}, "tool_choice"), ({"tool_choice": NAMED}, "tool_choice"),
+         ({"tools": [{"type": "function", "function": {"name": 5}}]}, "tools"), ({"tool_choice": "required"}, "tool_choice"), ({"tool_choice": NAMED}, "tool_choice"),
          ({"tools": [SAVE], "tool_choice": "sometimes"}, "tool_choice"), ({"tools": [SAVE], "tool_choice": 5}, "tool_choice"),
          ({"tools": [SAVE], "tool_choice": {}}, "tool_choice"), ({"tools": [SAVE], "tool_choice": {"type": "function"}}, "tool_choice"),
          ({"tools": [SAVE], "tool_choice": NAMED}, "tool_choice"), ({"tools": [SAVE], "parallel_tool_calls": 1}, "parallel_tool_calls"),
