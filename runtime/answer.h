@@ -53,7 +53,7 @@ struct q_answer {
     int n_thinking;                        /* of the answer's: in its think block, tags included */
     int stopped_by;                        /* index of the stop string met, -1 */
     enum q_finish finish;
-    double prefill_s, decode_s;
+    double wait_s, prefill_s, decode_s;    /* waited for a slot; from then to the end of the prompt; from then on */
 };
 
 /* Q_EINPUT: it is empty; Q_ELIMIT names both numbers when it does not fit. */

@@ -32,9 +32,12 @@ static int fill_defaults(struct q_engine *en, struct q_err *e)
     struct q_engine_opts *o = &en->o;
     const struct q_config *c = &en->model->config;
     if (!o->max_seqs) o->max_seqs = 1;
+    if (o->max_seqs < 0) o->max_seqs = en->device->host_memory ? 4 : 8;
+    if (o->max_snaps < 0) o->max_snaps = o->max_seqs + 4;
     if (!o->max_rows) o->max_rows = en->device->host_memory || en->device->ops->available(en->device) < LARGE_CARD ? 512 : 2048;
     if (!o->max_out) o->max_out = o->max_seqs;
     int want = o->ctx_hint > 4096 ? o->ctx_hint : 4096;
+    en->ctx_given = o->ctx > 0;
     if (!o->ctx) o->ctx = c->n_ctx_train < want ? c->n_ctx_train : want;
     const char *kv = o->numerics == Q_REFERENCE ? "f32" : "f16";
     if (!o->kv_k || o->numerics == Q_REFERENCE) o->kv_k = kv;
@@ -79,7 +82,7 @@ static double mib(size_t bytes) { return (double)bytes / 1048576; }
 static struct q_plan plan(const struct q_engine *en, int ctx)
 {
     const struct q_engine_opts *o = &en->o;
-    struct q_plan_options po = {.weight_bytes = en->model->weight_bytes, .ctx = ctx, .n_seqs = o->max_seqs, .n_snaps = o->max_snaps,
+    struct q_plan_options po = {.weight_bytes = en->model->weight_bytes, .ctx = ctx, .n_seqs = o->max_seqs, .kv_tokens = o->kv_tokens, .n_snaps = o->max_snaps,
                                 .max_rows = o->max_rows, .max_out = o->max_out, .parts = en->device->parts, .kv_k = o->kv_k, .kv_v = o->kv_v,
                                 .gpu = !en->device->host_memory};
     struct q_plan p;
@@ -95,17 +98,38 @@ static int ctx_that_fits(const struct q_engine *en, size_t available)
     return 0;
 }
 
+/* Room for all sequences at full length is halved down to that for one; then the context. */
+static void make_fit(struct q_engine *en, size_t available)
+{
+    struct q_engine_opts *o = &en->o;
+    const int least = 4096;
+    while (o->fit && plan(en, o->ctx).total > available) {
+        int64_t all = o->kv_tokens ? o->kv_tokens : (int64_t)o->max_seqs * o->ctx;
+        if (all > o->ctx) {
+            o->kv_tokens = (int)(all / 2 > o->ctx ? all / 2 : o->ctx);
+        } else if (!en->ctx_given && o->ctx > least) {
+            o->ctx = o->ctx / 2 > least ? o->ctx / 2 : least;
+            o->kv_tokens = 0;
+        } else {
+            return;
+        }
+    }
+}
+
 /* Prints the plan, and refuses what the machine cannot hold before anything large is taken. */
 static int check_plan(struct q_engine *en, struct q_err *e)
 {
-    struct q_plan p = plan(en, en->o.ctx);
     size_t available = en->device->ops->available(en->device);
+    make_fit(en, available);
+    struct q_plan p = plan(en, en->o.ctx);
     en->planned = p.total;
     en->free_before = available;
-    char text[320], kernels[64] = "";
+    char text[320], kernels[64] = "", held[80];
+    if (en->o.kv_tokens) snprintf(held, sizeof held, "%d tokens for %d sequences of at most %d", en->o.kv_tokens, en->o.max_seqs, en->o.ctx);
+    else snprintf(held, sizeof held, "%d x %d tokens", en->o.max_seqs, en->o.ctx);
     if (p.lines[Q_PLAN_KERNELS].bytes) snprintf(kernels, sizeof kernels, ", kernels, graphs and staging %.1f MiB", mib(p.lines[Q_PLAN_KERNELS].bytes));
-    snprintf(text, sizeof text, "weights %.1f MiB, KV %.1f MiB (%d x %d tokens, %s/%s), states %.1f MiB (%d slot%s), scratch %.1f MiB%s",
-             mib(p.lines[Q_PLAN_WEIGHTS].bytes), mib(p.lines[Q_PLAN_KV].bytes), en->o.max_seqs, en->o.ctx, en->o.kv_k, en->o.kv_v,
+    snprintf(text, sizeof text, "weights %.1f MiB, KV %.1f MiB (%s, %s/%s), states %.1f MiB (%d slot%s), scratch %.1f MiB%s",
+             mib(p.lines[Q_PLAN_WEIGHTS].bytes), mib(p.lines[Q_PLAN_KV].bytes), held, en->o.kv_k, en->o.kv_v,
              mib(p.lines[Q_PLAN_STATES].bytes), (int)p.n_slots, p.n_slots == 1 ? "" : "s", mib(p.lines[Q_PLAN_SCRATCH].bytes), kernels);
     say(en, "memory: %s", text);
     if (!en->device->host_memory) say(en, "memory: %.1f MiB in all, %.1f MiB are free", mib(p.total), mib(available));
@@ -239,6 +263,9 @@ struct tokenizer *q_engine_tokenizer(const struct q_engine *en) { return en->tok
 int q_engine_ctx(const struct q_engine *en) { return en->o.ctx; }
 int q_engine_max_rows(const struct q_engine *en) { return en->o.max_rows; }
 int q_engine_max_out(const struct q_engine *en) { return en->o.max_out; }
+int q_engine_max_seqs(const struct q_engine *en) { return en->o.max_seqs; }
+int q_engine_max_snaps(const struct q_engine *en) { return en->o.max_snaps; }
+int q_engine_pages(const struct q_engine *en) { return en->kv.n_pages; }
 int q_engine_threads(const struct q_engine *en) { return en->device->parts; }
 void q_engine_memory(const struct q_engine *en, size_t *planned, size_t *taken)
 {

@@ -28,8 +28,10 @@ struct q_engine_opts {
     int threads;                        /* of a CPU; <= 0: all CPUs allowed */
     int ctx;                            /* KV tokens a sequence may hold; 0: 4096 or ctx_hint if that is more, at most what the model was trained for */
     int ctx_hint;                       /* tokens that the caller expects to need */
-    int max_seqs;                       /* 0: 1 */
-    int max_snaps;                      /* snapshots that may exist at once; 0: none */
+    int max_seqs;                       /* 0: 1; < 0: a sensible number for many clients: 4 on a CPU, 8 on a card */
+    int kv_tokens;                      /* that all sequences may hold together; 0: max_seqs full contexts; at least one */
+    int fit;                            /* 1: where the plan does not fit, fewer KV tokens, then, unless ctx says it, less context (at least 4096) */
+    int max_snaps;                      /* snapshots that may exist at once; 0: none; < 0: four more than sequences */
     int max_rows;                       /* rows a step; 0: 512 */
     int max_out;                        /* rows a step whose logits are wanted; 0: max_seqs */
     int debug_launch;                   /* 1: every launch on a card is waited for, so that a fault names its kernel */
@@ -54,6 +56,10 @@ struct tokenizer *q_engine_tokenizer(const struct q_engine *en);
 int q_engine_ctx(const struct q_engine *en);
 int q_engine_max_rows(const struct q_engine *en);
 int q_engine_max_out(const struct q_engine *en);
+int q_engine_max_seqs(const struct q_engine *en);
+int q_engine_max_snaps(const struct q_engine *en);
+/* KV pages of all sequences and snapshots. */
+int q_engine_pages(const struct q_engine *en);
 int q_engine_threads(const struct q_engine *en);
 /* Bytes that the plan said and that are taken of the device's memory now; taken 0 where the device does not tell (a CPU's pages come as they
  * are touched). What other programs take meanwhile counts as taken. */

@@ -36,7 +36,8 @@ void plan_make(struct q_plan *p, const struct q_config *c, const struct q_plan_o
 {
     memset(p, 0, sizeof *p);
     double total = 0;
-    p->n_pages = (int64_t)o->n_seqs * (((int64_t)o->ctx + KV_PAGE - 1) / KV_PAGE) + 2 * o->n_snaps;
+    int64_t whole = ((int64_t)o->ctx + KV_PAGE - 1) / KV_PAGE, pool = (o->kv_tokens + KV_PAGE - 1) / KV_PAGE;
+    p->n_pages = (o->kv_tokens ? (pool > whole ? pool : whole) : o->n_seqs * whole) + 2 * (int64_t)o->n_snaps;
     p->n_slots = (int64_t)o->n_seqs + o->n_snaps;
     p->page_bytes = kv_page_bytes(c, o->kv_k, o->kv_v);
     p->slot_bytes = states_slot_bytes(c);

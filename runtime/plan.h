@@ -10,7 +10,8 @@
 struct q_plan_options {
     size_t weight_bytes;       /* of the model, each tensor once */
     int ctx;                   /* tokens a sequence may hold */
-    int n_seqs;                /* sequences that hold ctx tokens at once */
+    int n_seqs;                /* sequences */
+    int64_t kv_tokens;         /* that they hold at once, at least ctx; 0: ctx each */
     int n_snaps;               /* snapshots of a sequence beside them */
     int max_rows;              /* rows of a step */
     int max_out;               /* rows whose logits are wanted */

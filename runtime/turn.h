@@ -1,6 +1,6 @@
 /* One answer as it grows: what its next token is drawn by, and what becomes of a token that was drawn.
  *
- * It belongs to no sequence: whoever runs steps (answer.c one sequence, sched.c many) asks it what the row that draws shall want, hands it
+ * It belongs to no sequence: whoever runs steps (answer.c one sequence, scheduler.c many) asks it what the row that draws shall want, hands it
  * the step's result, and feeds q_turn.id while the turn is not over. So run, chat and server say the same.
  *
  * Text goes id -> whole characters (tok_stream) -> thinking or content (reply) -> without what may be a stop string (stop_strings)

@@ -57,6 +57,19 @@ static void put_queue(struct server *sv, const struct queue_counts *c, struct te
     expo_one(t, "requests_waiting_limit", "gauge", "Requests that may wait; more are told 429.", sv->o.queue);
 }
 
+static void put_engine(const struct sched_counts *c, struct text *t)
+{
+    expo_one(t, "slots", "gauge", "Answers that may be generated at once.", c->slots);
+    expo_one(t, "slots_reading", "gauge", "Answers whose prompts are being read.", c->reading);
+    expo_one(t, "kv_pages", "gauge", "Pages of KV memory.", c->pages);
+    expo_one(t, "kv_pages_promised", "gauge", "Pages that are promised to running answers; others remember earlier prompts.", c->promised);
+    expo_one(t, "preempted_total", "counter", "Times that an answer left its slot because pages ran out, and was read again later.", (double)c->preempted);
+    expo_one(t, "steps_total", "counter", "Steps of the engine.", (double)c->steps);
+    expo_one(t, "busy_seconds_total", "counter", "Seconds spent in steps.", c->busy_s);
+    expo_one(t, "rows_read_total", "counter", "Tokens of prompts that steps have read, as they were read.", (double)c->read);
+    expo_one(t, "rows_generated_total", "counter", "Tokens of answers that steps have drawn, as they were drawn.", (double)c->generated);
+}
+
 void api_metrics(struct http_request *rq)
 {
     struct server *sv = http_server(rq);
@@ -66,6 +79,10 @@ void api_metrics(struct http_request *rq)
     put_queue(sv, &c, &t);
     put_answers(&c, &t);
     put_tokens(&c, &t);
+    if (worker_state(sv->worker) == WORKER_READY) {
+        struct sched_counts s = worker_counts(sv->worker);
+        put_engine(&s, &t);
+    }
     http_put_metrics(sv->http, &t);
     http_reply_text(rq, 200, EXPOSITION_TYPE, &t);
 }

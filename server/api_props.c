@@ -58,6 +58,6 @@ void api_props(struct http_request *rq)
     put_token(tk, "bos_token", tok_bos(tk), &t);
     put_token(tk, "eos_token", tok_eos(tk), &t);
     put_template(sv, &t);
-    text_put(&t, ",\"total_slots\":1,\"modalities\":{\"vision\":false,\"audio\":false}}");
+    text_printf(&t, ",\"total_slots\":%d,\"modalities\":{\"vision\":false,\"audio\":false}}", worker_counts(sv->worker).slots);
     http_reply_json(rq, 200, &t);
 }

@@ -5,12 +5,13 @@
 #include <string.h>
 
 enum { OPT_HOST = CLI_OWN, OPT_PORT, OPT_QUEUE, OPT_DRAIN, OPT_ALIAS, OPT_KEY, OPT_KEYS, OPT_TEMPLATE, OPT_KWARGS,
-       OPT_CORS, OPT_MAX_BODY, OPT_HEADER_TIME, OPT_BODY_TIME, OPT_QUIET, OPT_LOG_JSON, OPT_LOG_TEXT };
+       OPT_CORS, OPT_MAX_BODY, OPT_HEADER_TIME, OPT_BODY_TIME, OPT_QUIET, OPT_LOG_JSON, OPT_LOG_TEXT, OPT_PARALLEL };
 
 static const struct option longs[] = {CLI_LONG,
                                       {"host", 1, 0, OPT_HOST},
                                       {"port", 1, 0, OPT_PORT},
                                       {"queue", 1, 0, OPT_QUEUE},
+                                      {"parallel", 1, 0, OPT_PARALLEL},
                                       {"drain", 1, 0, OPT_DRAIN},
                                       {"alias", 1, 0, OPT_ALIAS},
                                       {"api-key", 1, 0, OPT_KEY},
@@ -37,7 +38,8 @@ static void help(void)
            "  --cors LIST         origins whose pages may use the server, https://chat.example,http://localhost:3000, or * (default: none)\n"
            "  --chat-template-file F    a chat template instead of the model file's\n"
            "  --chat-template-kwargs JSON    template options of requests that give none, {\"enable_thinking\": false}\n"
-           "  --queue N           requests that may wait for the one that runs (default 64); more get 429\n"
+           "  --parallel N        answers that are written at once, each with the context of -c (default: 4, on a card 8)\n"
+           "  --queue N           requests that may wait besides those (default 64); more get 429\n"
            "  --max-body MIB      the largest body of a request (default 16)\n"
            "  --header-time S     seconds within which a request's headers must be there (default 30)\n"
            "  --body-time S       seconds for its body (default 300)\n"
@@ -80,6 +82,7 @@ static int own_option(struct options *o, int opt, const char *value)
     case OPT_HOST: o->host = value; return 0;
     case OPT_PORT: return number(o, "--port", value, 0, 65535, &o->port);
     case OPT_QUEUE: return number(o, "--queue", value, 1, 4096, &o->queue);
+    case OPT_PARALLEL: return number(o, "--parallel", value, 1, 256, &o->parallel);
     case OPT_DRAIN: return number(o, "--drain", value, 0, 3600, &o->drain_s);
     case OPT_ALIAS: o->alias = value; return 0;
     case OPT_KEY: return add_key(o, value);
@@ -126,8 +129,9 @@ int options_read(struct options *o, int argc, char **argv)
     o->header_s = 30;
     o->body_s = 300;
     o->quiet_s = 10;              /* below the 15 s that the strictest readers bear */
-    o->cli.engine.max_rows = 256; /* a client that leaves is noticed between prefill steps */
-    o->cli.engine.max_snaps = 4;  /* earlier prompts that a next one may continue */
+    o->cli.engine.ctx_hint = 1 << 20; /* as much as the model was trained for, or as fits */
+    o->cli.engine.fit = 1;
+    o->cli.engine.max_snaps = -1; /* earlier prompts that a next one may continue */
     for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT, longs, NULL)) != -1;) {
         if (opt == CLI_HELP) return help(), 0;
         if (opt == CLI_VERSION) return cli_version(), 0;
@@ -135,5 +139,6 @@ int options_read(struct options *o, int argc, char **argv)
         if (own_option(o, opt, optarg)) return 2;
     }
     if (optind < argc) return cli_usage(&o->cli, "an argument without an option");
+    o->cli.engine.max_seqs = o->parallel ? o->parallel : -1;
     return check(o);
 }

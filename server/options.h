@@ -12,6 +12,7 @@ struct options {
     const char *host;            /* 127.0.0.1 */
     int port;                    /* 8080; 0: any free one */
     int queue;                   /* requests that may wait */
+    int parallel;                /* that run at once; 0: as the device says */
     int drain_s;                 /* how long SIGTERM lets requests go on */
     const char *alias;           /* NULL: the file's name */
     const char *key_file, *template_file;   /* or NULL */

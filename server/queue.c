@@ -4,30 +4,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum place { QUEUED, TAKEN, RUNNING };
+
+struct entry {
+    struct job *job;             /* held */
+    enum place place;
+    double since;                /* when it began */
+};
+
 struct queue {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     /* guarded by lock */
-    struct job **waiting;        /* [most + 1], oldest first; held */
-    int n, most, closed;
-    struct job *running;         /* held; NULL: none */
-    double since;                /* when it began */
+    struct entry *entry;         /* owned: [n], oldest first */
+    int n, cap, running;         /* running: of the n */
+    int most, slots, closed;
     struct queue_counts counts;
 };
 
 int queue_open(struct queue **out, int most, struct q_err *e)
 {
     struct queue *q = calloc(1, sizeof *q);
-    struct job **waiting = calloc((size_t)most + 1, sizeof *waiting);
-    if (!q || !waiting) {
-        free(q);
-        free(waiting);
-        return q_fail(e, Q_EMEM, "no memory for a queue of %d requests", most);
-    }
+    if (!q) return q_fail(e, Q_EMEM, "no memory for a queue");
     pthread_mutex_init(&q->lock, NULL);
     pthread_cond_init(&q->changed, NULL);
-    q->waiting = waiting;
     q->most = most;
+    q->slots = 1;
     *out = q;
     return Q_OK;
 }
@@ -35,44 +37,87 @@ int queue_open(struct queue **out, int most, struct q_err *e)
 void queue_free(struct queue *q)
 {
     if (!q) return;
-    for (int i = 0; i < q->n; i++) job_drop(q->waiting[i]);
+    for (int i = 0; i < q->n; i++) job_drop(q->entry[i].job);
     pthread_cond_destroy(&q->changed);
     pthread_mutex_destroy(&q->lock);
-    free(q->waiting);
+    free(q->entry);
     free(q);
+}
+
+void queue_set_slots(struct queue *q, int slots)
+{
+    pthread_mutex_lock(&q->lock);
+    q->slots = slots;
+    pthread_mutex_unlock(&q->lock);
+}
+
+/* With the lock held. A job for which a slot is free need no place. Non-zero: there is none, or no memory. */
+static int full(struct queue *q)
+{
+    int idle = q->slots > q->running ? q->slots - q->running : 0;
+    if (q->n - q->running >= q->most + idle) return 1;
+    if (q->n < q->cap) return 0;
+    int cap = q->cap ? q->cap * 2 : 16;
+    struct entry *more = realloc(q->entry, (size_t)cap * sizeof *more);
+    if (!more) return 1;
+    q->entry = more;
+    q->cap = cap;
+    return 0;
 }
 
 enum queue_push queue_push(struct queue *q, struct job *j)
 {
     pthread_mutex_lock(&q->lock);
-    /* A free engine is about to take the first, so that one needs no place. */
-    int places = q->most + (q->running ? 0 : 1);
-    enum queue_push r = q->closed ? QUEUE_CLOSED : q->n >= places ? QUEUE_FULL : QUEUE_TAKEN;
+    enum queue_push r = q->closed ? QUEUE_CLOSED : full(q) ? QUEUE_FULL : QUEUE_TAKEN;
     if (r == QUEUE_TAKEN) {
         job_hold(j);
-        q->waiting[q->n++] = j;
+        q->entry[q->n++] = (struct entry){j, QUEUED, 0};
         pthread_cond_signal(&q->changed);
     }
     pthread_mutex_unlock(&q->lock);
     return r;
 }
 
-static struct job *take_out(struct queue *q, int i)
+/* With the lock held. */
+static struct entry *entry_of(struct queue *q, const struct job *j)
 {
-    struct job *j = q->waiting[i];
-    memmove(q->waiting + i, q->waiting + i + 1, (size_t)(--q->n - i) * sizeof *q->waiting);
+    for (int i = 0; i < q->n; i++)
+        if (q->entry[i].job == j) return &q->entry[i];
+    return NULL;
+}
+
+static struct entry *first_queued(struct queue *q)
+{
+    for (int i = 0; i < q->n; i++)
+        if (q->entry[i].place == QUEUED) return &q->entry[i];
+    return NULL;
+}
+
+static void take_out(struct queue *q, struct entry *x)
+{
+    q->running -= x->place == RUNNING;
+    memmove(x, x + 1, (size_t)(q->entry + --q->n - x) * sizeof *x);
+}
+
+struct job *queue_take(struct queue *q, int wait)
+{
+    struct entry *x;
+    pthread_mutex_lock(&q->lock);
+    while (!(x = first_queued(q)) && wait && !q->closed) pthread_cond_wait(&q->changed, &q->lock);
+    struct job *j = x ? x->job : NULL;
+    if (x) x->place = TAKEN;
+    pthread_mutex_unlock(&q->lock);
     return j;
 }
 
-struct job *queue_pop(struct queue *q)
+void queue_begin(struct queue *q, struct job *j)
 {
     pthread_mutex_lock(&q->lock);
-    while (!q->n && !q->closed) pthread_cond_wait(&q->changed, &q->lock);
-    struct job *j = q->n ? take_out(q, 0) : NULL;
-    q->running = j;
-    q->since = cli_seconds();
+    struct entry *x = entry_of(q, j);
+    x->place = RUNNING;
+    x->since = cli_seconds();
+    q->running++;
     pthread_mutex_unlock(&q->lock);
-    return j;
 }
 
 /* With the lock held. A job that never ran has an answer of zeros. */
@@ -93,13 +138,19 @@ static void count_end(struct queue *q, const struct job_outcome *o)
     c->generate_s += a->decode_s;
 }
 
+static void count_time(struct queue *q, const struct entry *x)
+{
+    double s = (cli_seconds() - x->since) / q->slots, *mean = &q->counts.answer_s;
+    if (x->place == RUNNING) *mean = *mean > 0 ? *mean * 0.8 + s * 0.2 : s;
+}
+
 void queue_done(struct queue *q, struct job *j, const struct job_outcome *o)
 {
     pthread_mutex_lock(&q->lock);
-    double took = cli_seconds() - q->since;
-    q->counts.answer_s = q->counts.answer_s > 0 ? q->counts.answer_s * 0.8 + took * 0.2 : took;
+    struct entry *x = entry_of(q, j);
+    count_time(q, x);
     count_end(q, o);
-    q->running = NULL;
+    take_out(q, x);
     pthread_mutex_unlock(&q->lock);
     job_end(j, o);
     job_drop(j);
@@ -108,15 +159,17 @@ void queue_done(struct queue *q, struct job *j, const struct job_outcome *o)
 void queue_remove(struct queue *q, struct job *j)
 {
     const struct job_outcome cancelled = {.end = JOB_CANCELLED};
-    struct job *found = NULL;
     pthread_mutex_lock(&q->lock);
-    for (int i = 0; i < q->n && !found; i++)
-        if (q->waiting[i] == j) found = take_out(q, i);
-    if (found) count_end(q, &cancelled);
+    struct entry *x = entry_of(q, j);
+    int found = x && x->place == QUEUED;
+    if (found) {
+        take_out(q, x);
+        count_end(q, &cancelled);
+    }
     pthread_mutex_unlock(&q->lock);
     if (!found) return;
-    job_end(found, &cancelled);
-    job_drop(found);
+    job_end(j, &cancelled);
+    job_drop(j);
 }
 
 void queue_close(struct queue *q)
@@ -130,15 +183,17 @@ void queue_close(struct queue *q)
 void queue_shut(struct queue *q)
 {
     const struct job_outcome shutdown = {.end = JOB_SHUTDOWN};
+    struct entry *x;
     pthread_mutex_lock(&q->lock);
     q->closed = 1;
-    if (q->running) job_shut(q->running);
-    while (q->n) {
-        struct job *j = take_out(q, q->n - 1);
+    while ((x = first_queued(q))) {
+        struct job *j = x->job;
+        take_out(q, x);
         count_end(q, &shutdown);
         job_end(j, &shutdown);
         job_drop(j);
     }
+    for (int i = 0; i < q->n; i++) job_shut(q->entry[i].job);
     pthread_cond_broadcast(&q->changed);
     pthread_mutex_unlock(&q->lock);
 }
@@ -147,8 +202,8 @@ struct queue_counts queue_counts(struct queue *q)
 {
     pthread_mutex_lock(&q->lock);
     struct queue_counts c = q->counts;
-    c.waiting = q->n;
-    c.running = q->running != NULL;
+    c.waiting = q->n - q->running;
+    c.running = q->running;
     pthread_mutex_unlock(&q->lock);
     return c;
 }

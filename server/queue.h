@@ -1,6 +1,7 @@
-/* Jobs that wait for the engine: first come, first served, a bounded number of them.
+/* Jobs between the connections and the engine: a bounded number may wait.
  *
- * Connections push, the engine's thread pops. A scheduler that runs many at once will take from the same queue.
+ * Connections push; the engine's thread takes all there are, in order, and its scheduler decides whose turn it is (runtime/scheduler.h): until
+ * a job was begun it waits. What was not taken yet can be removed at once; what was taken is cancelled by its job.
  */
 #ifndef S_QUEUE_H
 #define S_QUEUE_H
@@ -17,24 +18,28 @@ struct queue_counts {
     unsigned long long prompt, cached, generated;   /* tokens of all that ran: read or re-used, re-used, generated */
     unsigned long long hits;     /* of those that ran: some of the prompt was re-used */
     double prompt_s, generate_s; /* seconds spent on prompts and on answers */
-    double answer_s;             /* a running mean of seconds an answer took; 0: none yet */
+    double answer_s;             /* seconds from answer to answer while all slots are busy: a running mean of what one took, by their number; 0: none yet */
 };
 
 /* most: jobs that may wait, besides those that run. */
 int queue_open(struct queue **q, int most, struct q_err *e);
 /* Nobody may use it any more. */
 void queue_free(struct queue *q);
-/* The queue holds the job until it was popped and done, or removed. */
+/* How many run at once (1 at first): for whom a slot is free need not wait. */
+void queue_set_slots(struct queue *q, int slots);
+/* The queue holds the job until it is done or was removed. */
 enum queue_push queue_push(struct queue *q, struct job *j);
-/* Waits for a job; it counts as running until queue_done. NULL: closed and empty. */
-struct job *queue_pop(struct queue *q);
-/* The outcome becomes the job's, the counters move. */
+/* The oldest that was not taken; it still waits. wait: until there is one. NULL: there is none (wait: closed and empty). */
+struct job *queue_take(struct queue *q, int wait);
+/* A taken one runs from now on. */
+void queue_begin(struct queue *q, struct job *j);
+/* The outcome of a taken one becomes the job's, the counters move. */
 void queue_done(struct queue *q, struct job *j, const struct job_outcome *o);
-/* A waiting job leaves at once, cancelled; one that runs or is done is not touched. */
+/* A job that was not taken leaves at once, cancelled; others are not touched. */
 void queue_remove(struct queue *q, struct job *j);
 /* No more jobs; those inside go on. */
 void queue_close(struct queue *q);
-/* Ends what waits and asks what runs to end, because the server ends. */
+/* Ends what was not taken and asks the others to end, because the server ends. */
 void queue_shut(struct queue *q);
 struct queue_counts queue_counts(struct queue *q);
 

@@ -1,13 +1,13 @@
-/* The engine's thread: opens the model, then answers the queue's jobs one after the other.
+/* The engine's thread: opens the model, then runs the queue's jobs (tasks.h).
  *
  * Only this thread runs the engine. Once it is ready, other threads may read what never changes (model, tokenizer, sizes) and render
- * prompts through worker_encode, which takes one at a time. A scheduler of many sequences replaces the loop in worker.c.
+ * prompts through worker_encode, which takes one at a time.
  */
 #ifndef S_WORKER_H
 #define S_WORKER_H
 
 #include "queue.h"
-#include "runtime/engine.h"
+#include "runtime/scheduler.h"
 
 enum worker_state { WORKER_LOADING, WORKER_READY, WORKER_FAILED, WORKER_ENDED };
 
@@ -31,6 +31,9 @@ void worker_stop(struct worker *w);
 /* From WORKER_READY on. */
 const struct q_engine *worker_engine(const struct worker *w);
 struct q_sampling_params worker_sampling(const struct worker *w);   /* what a request that says nothing gets */
+/* Of the scheduler, as of its last step. worker_view fills at most n slots and returns their number. */
+struct sched_counts worker_counts(struct worker *w);
+int worker_view(struct worker *w, struct sched_view *v, int n);
 /* The chat's prompt (q_chat_continue in runtime/chat.h). Q_EMISS: the model has no chat template. */
 struct q_chat_begun;
 int worker_encode(struct worker *w, const char *messages, const char *tools, const char *options, const struct q_chat_begun *begun,

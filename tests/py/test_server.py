@@ -87,6 +87,14 @@ def server(program):
     assert s.stop() == 0
 
 
+@pytest.fixture(scope="module")
+def single(program):
+    """One slot: who comes second waits."""
+    s = Server(program, "--queue", 40, "--parallel", 1)
+    yield s
+    assert s.stop() == 0
+
+
 @pytest.fixture
 def start(program):
     running = []
@@ -680,20 +688,20 @@ def test_a_client_that_leaves_frees_its_place(server, ask, after, stream):
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_a_queued_client_that_leaves_harms_nobody(server, stream):
-    until(lambda: is_idle(server))
-    first = send(server, {**LONG, "stream": True})
-    until(lambda: server.counts()["running"] == 1)
-    waiting = [send(server, {**LONG, "stream": stream}) for _ in range(3)]
-    until(lambda: server.counts()["waiting"] == 3)
+def test_a_queued_client_that_leaves_harms_nobody(single, stream):
+    until(lambda: is_idle(single))
+    first = send(single, {**LONG, "stream": True})
+    until(lambda: single.counts()["running"] == 1)
+    waiting = [send(single, {**LONG, "stream": stream}) for _ in range(3)]
+    until(lambda: single.counts()["waiting"] == 3)
     for s in waiting:
         time.sleep(0.1)
         s.close()
-    until(lambda: server.counts()["waiting"] == 0, 3)
-    assert server.counts()["running"] == 1, "the one that runs goes on"
+    until(lambda: single.counts()["waiting"] == 0, 3)
+    assert single.counts()["running"] == 1, "the one that runs goes on"
     first.close()
-    until(lambda: is_idle(server), 3)
-    alive(server)
+    until(lambda: is_idle(single), 3)
+    alive(single)
 
 
 def test_fifty_that_leave_at_odd_moments(server):
@@ -717,7 +725,7 @@ def test_a_reader_that_stops_reading_does_not_hold_the_engine(server):
 
 
 def test_a_full_queue_says_when_to_come_again(start):
-    s = start("--queue", 2)
+    s = start("--queue", 2, "--parallel", 1)
     busy = [send(s, {**LONG, "stream": True})]
     until(lambda: s.counts()["running"] == 1)
     busy += [send(s, {**LONG, "stream": True}) for _ in range(2)]
@@ -735,12 +743,12 @@ def test_a_full_queue_says_when_to_come_again(start):
     alive(s)
 
 
-def test_a_quiet_stream_is_kept_alive(server):
+def test_a_quiet_stream_is_kept_alive(single):
     """A proxy that cuts after 15 s of silence would not cut this one, which waits behind another."""
-    until(lambda: is_idle(server))
-    first = send(server, {**LONG, "stream": True})
-    until(lambda: server.counts()["running"] == 1)
-    second = send(server, {**NORWAY, "temperature": 0, "stream": True})
+    until(lambda: is_idle(single))
+    first = send(single, {**LONG, "stream": True})
+    until(lambda: single.counts()["running"] == 1)
+    second = send(single, {**NORWAY, "temperature": 0, "stream": True})
     second.settimeout(15)
     got = b""
     begin = time.monotonic()
@@ -807,7 +815,7 @@ def read_all(s):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "INT"])
 def test_a_signal_lets_requests_finish(start, number):
-    s = start()
+    s = start("--parallel", 1)
     ask = {**LONG, "max_tokens": 1500}
     running, waiting, whole = (send(s, {**ask, "stream": True}), send(s, {**NORWAY, "temperature": 0, "stream": True}), send(s, {**NORWAY, "temperature": 0}))
     until(lambda: are_running_and_waiting(s, 1, 2))
@@ -822,7 +830,7 @@ def test_a_signal_lets_requests_finish(start, number):
 
 
 def test_a_second_signal_ends_at_once(start):
-    s = start()
+    s = start("--parallel", 1)
     running, waiting = send(s, {**LONG, "stream": True}), send(s, LONG)
     until(lambda: are_running_and_waiting(s, 1, 1))
     begin = time.monotonic()

@@ -145,13 +145,15 @@ static void test_first_come_first_served_and_bounded(void **state)
     struct job *j[4];
     for (int i = 0; i < 4; i++) j[i] = new_job(-1);
     assert_int_equal(queue_open(&q, 2, NULL), Q_OK);
-    for (int i = 0; i < 3; i++) assert_int_equal(queue_push(q, j[i]), QUEUE_TAKEN); /* one of them for the free engine */
+    for (int i = 0; i < 3; i++) assert_int_equal(queue_push(q, j[i]), QUEUE_TAKEN); /* one of them for the free slot */
     assert_int_equal(queue_push(q, j[3]), QUEUE_FULL);
-    assert_ptr_equal(queue_pop(q), j[0]);
+    assert_ptr_equal(queue_take(q, 1), j[0]);
+    queue_begin(q, j[0]);
     assert_int_equal(queue_push(q, j[3]), QUEUE_FULL);
-    queue_remove(q, j[1]); /* a waiting one leaves from the middle */
-    queue_remove(q, j[0]); /* a running one is not touched */
+    queue_set_slots(q, 2);
     assert_int_equal(queue_push(q, j[3]), QUEUE_TAKEN);
+    queue_remove(q, j[1]); /* a waiting one leaves from the middle */
+    queue_remove(q, j[0]); /* a taken one is not touched */
     struct queue_counts c = queue_counts(q);
     assert_int_equal(c.waiting, 2);
     assert_int_equal(c.running, 1);
@@ -159,14 +161,17 @@ static void test_first_come_first_served_and_bounded(void **state)
     queue_done(q, j[0], &(struct job_outcome){.end = JOB_ANSWERED});
     queue_close(q);
     assert_int_equal(queue_push(q, j[1]), QUEUE_CLOSED);
-    for (int i = 2; i < 4; i++) {
-        assert_ptr_equal(queue_pop(q), j[i]);
-        queue_done(q, j[i], &(struct job_outcome){.end = JOB_FAILED});
-    }
-    assert_null(queue_pop(q));
+    for (int i = 2; i < 4; i++) assert_ptr_equal(queue_take(q, 0), j[i]);
+    assert_null(queue_take(q, 0));
+    assert_int_equal(queue_counts(q).waiting, 2); /* taken, not begun */
+    queue_done(q, j[3], &(struct job_outcome){.end = JOB_FAILED});
+    queue_begin(q, j[2]);
+    queue_done(q, j[2], &(struct job_outcome){.end = JOB_FAILED});
+    assert_null(queue_take(q, 1));
     c = queue_counts(q);
     assert_int_equal(c.answered, 1);
     assert_int_equal(c.failed, 2);
+    assert_int_equal(c.running + c.waiting, 0);
     queue_free(q);
     for (int i = 0; i < 4; i++) job_drop(j[i]);
 }
@@ -179,7 +184,8 @@ static void test_shut_ends_what_waits_and_asks_what_runs(void **state)
     assert_int_equal(queue_open(&q, 2, NULL), Q_OK);
     queue_push(q, runs);
     queue_push(q, waits);
-    assert_ptr_equal(queue_pop(q), runs);
+    assert_ptr_equal(queue_take(q, 1), runs);
+    queue_begin(q, runs);
     queue_shut(q);
     assert_true(job_unwanted(runs));
     job_outcome(waits, &o);
@@ -187,17 +193,20 @@ static void test_shut_ends_what_waits_and_asks_what_runs(void **state)
     queue_done(q, runs, &(struct job_outcome){.end = JOB_CANCELLED});
     job_outcome(runs, &o);
     assert_int_equal(o.end, JOB_SHUTDOWN);
-    assert_null(queue_pop(q));
+    assert_null(queue_take(q, 1));
     queue_free(q);
     job_drop(runs);
     job_drop(waits);
 }
 
-/* A job that is queued and popped by one thread while another cancels it, a thousand times: each has one end. */
-static void *pops(void *arg)
+/* A job that is queued and taken by one thread while another cancels it, a thousand times: each has one end. */
+static void *takes(void *arg)
 {
     struct queue *q = arg;
-    for (struct job *j; (j = queue_pop(q));) queue_done(q, j, &(struct job_outcome){.end = JOB_ANSWERED});
+    for (struct job *j; (j = queue_take(q, 1));) {
+        queue_begin(q, j);
+        queue_done(q, j, &(struct job_outcome){.end = JOB_ANSWERED});
+    }
     return NULL;
 }
 
@@ -207,7 +216,7 @@ static void test_a_race_of_cancel_and_answer(void **state)
     struct queue *q;
     pthread_t t;
     assert_int_equal(queue_open(&q, 4, NULL), Q_OK);
-    assert_int_equal(pthread_create(&t, NULL, pops, q), 0);
+    assert_int_equal(pthread_create(&t, NULL, takes, q), 0);
     for (int i = 0; i < N; i++) {
         struct job *j = new_job(-1);
         struct text out = {0};

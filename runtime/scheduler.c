@@ -1,0 +1,328 @@
+#include "scheduler_impl.h"
+#include "answer_reuse.h"
+#include "clock.h"
+#include "kv.h"
+#include "model.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_BIAS = 1000 };
+static const double ASK_WAITING_S = 0.05;   /* how often those who wait are asked whether they still do */
+
+struct q_sched_engine q_sched_engine_of(struct q_engine *en)
+{
+    /* A CPU takes long for a wide step, and reads no faster in it. */
+    int most = q_engine_max_rows(en), wide = q_engine_card(en)->kind == Q_CARD_CUDA || most < 256 ? most : 256;
+    return (struct q_sched_engine){
+        .engine = en, .tokenizer = q_engine_tokenizer(en), .n_vocab = q_engine_model(en)->config.n_vocab, .ctx = q_engine_ctx(en),
+        .max_seqs = q_engine_max_seqs(en), .max_snaps = q_engine_max_snaps(en), .max_rows = wide,
+        .pages = q_engine_pages(en), .page_tokens = KV_PAGE, .promise = 1024, .seq_open = q_seq_open, .seq_close = q_seq_close, .seq_clear = q_seq_clear,
+        .seq_restore = q_seq_restore, .snap_close = q_snap_close, .submit = q_step_submit, .wait = q_step_wait, .seconds = clock_s};
+}
+
+/* ---- opening ---- */
+
+static int open_slots(struct q_sched *s, struct q_err *e)
+{
+    int rc = Q_OK;
+    for (int i = 0; i < s->en.max_seqs && !rc; i++) {
+        s->slot[i].ids = malloc((size_t)s->en.ctx * sizeof *s->slot[i].ids);
+        rc = s->slot[i].ids ? s->en.seq_open(s->en.engine, &s->slot[i].seq, e)
+                            : q_fail(e, Q_EMEM, "no memory for the tokens of a context of %d", s->en.ctx);
+    }
+    return rc;
+}
+
+int q_sched_open(struct q_sched **out, const struct q_sched_engine *en, struct q_err *e)
+{
+    if (en->max_rows < en->max_seqs || en->pages < (en->ctx + en->page_tokens - 1) / en->page_tokens)
+        return q_fail(e, Q_EINPUT, "%d rows a step and %d KV pages are too few for %d sequences of at most %d tokens", en->max_rows, en->pages,
+                      en->max_seqs, en->ctx);
+    struct q_sched *s = calloc(1, sizeof *s);
+    if (!s) return q_fail(e, Q_EMEM, "no memory for a scheduler");
+    s->en = *en;
+    s->counts = (struct sched_counts){.slots = en->max_seqs, .pages = en->pages};
+    s->slot = calloc((size_t)en->max_seqs, sizeof *s->slot);
+    s->batch = calloc((size_t)en->max_seqs, sizeof *s->batch);
+    s->rows = calloc((size_t)en->max_rows, sizeof *s->rows);
+    s->keeps = calloc((size_t)en->max_snaps + 1, sizeof *s->keeps);
+    int rc = s->slot && s->batch && s->rows && s->keeps ? open_slots(s, e) : q_fail(e, Q_EMEM, "no memory for a scheduler of %d rows", en->max_rows);
+    if (rc) q_sched_close(s);
+    else *out = s;
+    return rc;
+}
+
+/* ---- clients ---- */
+
+/* A new one begins where the least served of the others stands: not behind them for having been away, nor ahead. */
+static struct sched_client *join_client(struct q_sched *s, unsigned key)
+{
+    double least = INFINITY;
+    for (struct sched_client *c = s->clients; c; c = c->next) {
+        if (c->key == key) return c;
+        if (c->served < least) least = c->served;
+    }
+    struct sched_client *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    *c = (struct sched_client){.next = s->clients, .key = key, .served = isfinite(least) ? least : 0};
+    s->clients = c;
+    return c;
+}
+
+static void leave_client(struct q_sched *s, struct sched_client *c)
+{
+    if (!c || c->tasks) return;
+    struct sched_client **at = &s->clients;
+    while (*at != c) at = &(*at)->next;
+    *at = c->next;
+    free(c);
+}
+
+/* ---- tasks ---- */
+
+/* What the engine would refuse a whole step for. */
+static int check(const struct q_sched *s, const struct q_sched_ask *a, struct q_err *e)
+{
+    int rc = q_check_prompt(s->en.ctx, a->n, e);
+    for (size_t i = 0; i < a->n && !rc; i++)
+        if (a->ids[i] < 0 || a->ids[i] >= s->en.n_vocab)
+            rc = q_fail(e, Q_EINPUT, "token %zu of the prompt is %d and the vocabulary has %d", i, (int)a->ids[i], s->en.n_vocab);
+    if (!rc && a->o.n_bias > MOST_BIAS) rc = q_fail(e, Q_ELIMIT, "%d logit biases, at most %d are possible", a->o.n_bias, MOST_BIAS);
+    for (int i = 0; i < a->o.n_bias && !rc; i++)
+        if (a->o.bias_id[i] < 0 || a->o.bias_id[i] >= s->en.n_vocab || !isfinite(a->o.bias[i]))
+            rc = q_fail(e, Q_EINPUT, "logit bias %d is for id %d of %d, value %g", i, (int)a->o.bias_id[i], s->en.n_vocab, (double)a->o.bias[i]);
+    return rc ? rc : q_sampling_check(&a->o.sampling, e);
+}
+
+static int know(struct sched_task *t, const int32_t *ids, size_t n, struct q_err *e)
+{
+    if (t->known.cap - t->known.n < n) {
+        size_t cap = t->known.n + n + t->known.cap / 2 + 64;
+        int32_t *at = realloc(t->known.at, cap * sizeof *at);
+        if (!at) return q_fail(e, Q_EMEM, "no memory for %zu tokens", cap);
+        t->known.at = at;
+        t->known.cap = cap;
+    }
+    memcpy(t->known.at + t->known.n, ids, n * sizeof *ids);
+    t->known.n += n;
+    return Q_OK;
+}
+
+static void free_task(struct q_sched *s, struct sched_task *t)
+{
+    if (t->client) t->client->tasks--;
+    leave_client(s, t->client);
+    q_turn_close(&t->turn);
+    free(t->known.at);
+    free(t);
+}
+
+int q_sched_add(struct q_sched *s, const struct q_sched_ask *ask, struct q_err *e)
+{
+    int rc = check(s, ask, e);
+    if (rc) return rc;
+    struct sched_task *t = calloc(1, sizeof *t), **end = &s->tasks;
+    if (!t) return q_fail(e, Q_EMEM, "no memory for a request");
+    t->ask = *ask;
+    t->number = s->next_number++;
+    t->added_s = s->en.seconds();
+    rc = know(t, ask->ids, ask->n, e);
+    if (!rc) rc = q_turn_open(&t->turn, s->en.tokenizer, s->en.ctx, (int)ask->n, &t->ask.o, &t->answer, e);
+    if (!rc && !(t->client = join_client(s, ask->client))) rc = q_fail(e, Q_EMEM, "no memory for a request");
+    if (rc) {
+        free_task(s, t);
+        return rc;
+    }
+    t->client->tasks++;
+    t->keep = place_to_keep(s->en.tokenizer, ask->ids, (int)ask->n);
+    while (*end) end = &(*end)->next;
+    *end = t;
+    s->counts.waiting++;
+    return Q_OK;
+}
+
+/* Takes the task out and tells its maker. e: NULL, or why it failed. */
+static void end_task(struct q_sched *s, struct sched_task *t, const struct q_err *e)
+{
+    struct sched_task **at = &s->tasks;
+    struct q_err late;
+    double now = s->en.seconds();
+    while (*at != t) at = &(*at)->next;
+    *at = t->next;
+    if (!e && q_turn_end(&t->turn, &late)) e = &late;
+    if (t->begun) t->answer.prefill_s = (t->read_s > 0 ? t->read_s : now) - t->begun_s;
+    if (t->read_s > 0) t->answer.decode_s = now - t->read_s;
+    sched_leave(s, t);
+    sched_keep_place(s, t, 0);
+    t->ask.ended(t->ask.arg, &t->answer, e);
+    free_task(s, t);
+}
+
+void q_sched_close(struct q_sched *s)
+{
+    if (!s) return;
+    while (s->tasks) {
+        q_turn_finish(&s->tasks->turn, Q_FINISH_CANCELLED);
+        end_task(s, s->tasks, NULL);
+    }
+    sched_drop_places(s);
+    for (int i = 0; s->slot && i < s->en.max_seqs; i++) {
+        if (s->slot[i].seq) s->en.seq_close(s->slot[i].seq);
+        free(s->slot[i].ids);
+    }
+    free(s->slot);
+    free(s->batch);
+    free(s->rows);
+    free(s->keeps);
+    free(s);
+}
+
+/* ---- a step ---- */
+
+static int cancelled(struct q_sched *s, struct sched_task *t, double now)
+{
+    const struct q_answer_opts *o = &t->ask.o;
+    if (!o->cancelled || (!t->slot && now - t->asked_s < ASK_WAITING_S)) return 0;
+    t->asked_s = now;
+    return o->cancelled(o->arg);
+}
+
+static void drop_cancelled(struct q_sched *s)
+{
+    double now = s->en.seconds();
+    for (struct sched_task *t = s->tasks, *next; t; t = next) {
+        next = t->next;
+        if (!cancelled(s, t, now)) continue;
+        q_turn_finish(&t->turn, Q_FINISH_CANCELLED);
+        end_task(s, t, NULL);
+    }
+}
+
+/* What the batch wanted to keep and did not. */
+static void drop_keeps(struct q_sched *s)
+{
+    for (int i = 0; i < s->n_batch; i++) sched_keep_place(s, s->batch[i], 0);
+}
+
+static void fail(struct q_sched *s, struct sched_task *t, const struct q_err *e)
+{
+    struct sched_slot *slot = t->slot;
+    end_task(s, t, e);
+    if (slot) sched_forget_slot(s, slot);
+}
+
+/* Nobody knows who is at fault, or what the sequences hold: each reads again what it had, alone. The last one left is at fault. */
+static void part(struct q_sched *s, int submitted, const struct q_err *e)
+{
+    if (s->n_batch == 1) {
+        fail(s, s->batch[0], e);
+        return;
+    }
+    for (int i = 0; i < s->n_batch; i++) {
+        s->batch[i]->suspect = 1;
+        if (submitted) sched_forget_slot(s, s->batch[i]->slot);
+    }
+}
+
+/* Plans and submits. Where pages are used up, memories give way. 0: there is nothing to do. */
+static int submit(struct q_sched *s, q_ticket *ticket)
+{
+    for (;;) {
+        struct sched_task *culprit = NULL;
+        struct q_err e;
+        int rc = sched_admit(s, &culprit, &e);
+        if (!rc) rc = sched_plan(s, &culprit, &e);
+        if (rc) {
+            drop_keeps(s);
+            fail(s, culprit, &e);
+            continue;
+        }
+        if (!s->n_rows) return 0;
+        struct q_step step = {.rows = s->rows, .n_rows = s->n_rows, .keeps = s->keeps, .n_keeps = s->n_keeps};
+        rc = s->en.submit(s->en.engine, &step, ticket, &e);
+        if (!rc) return 1;
+        drop_keeps(s);
+        if (rc == Q_ELIMIT && sched_forget_one(s)) continue;
+        part(s, 0, &e);
+    }
+}
+
+/* What the step did for one task; i: its entry of the result. */
+static void advance(struct q_sched *s, struct sched_task *t, const struct q_result *r, int i)
+{
+    struct sched_slot *l = t->slot;
+    struct q_err e;
+    int rc = Q_OK;
+    memcpy(l->ids + l->n, t->known.at + l->n, (size_t)t->rows * sizeof *l->ids);
+    l->n += t->rows;
+    l->used = ++s->tick;
+    t->client->served += t->rows;
+    sched_keep_place(s, t, 1);
+    if (t->answer.n_generated == 0 || t->rows > 1) s->counts.read += (unsigned long long)t->rows;
+    if ((size_t)l->n < t->known.n) return;
+    t->suspect = 0;
+    if (!(t->read_s > 0)) t->read_s = s->en.seconds();
+    if (t->draws) {
+        rc = q_turn_take(&t->turn, r, i, &e);
+        s->counts.generated += !rc;
+    } else {
+        q_turn_finish(&t->turn, Q_FINISH_LENGTH);
+    }
+    if (!rc && !t->turn.over) {
+        int32_t id = t->turn.id;
+        rc = know(t, &id, 1, &e);
+    }
+    if (rc || t->turn.over) end_task(s, t, rc ? &e : NULL);
+}
+
+int q_sched_step(struct q_sched *s)
+{
+    struct q_result r;
+    struct q_err e;
+    q_ticket ticket;
+    drop_cancelled(s);
+    sched_keep_promises(s);
+    double begin = s->en.seconds();
+    if (!submit(s, &ticket)) return 0;
+    int rc = s->en.wait(s->en.engine, ticket, &r, &e);
+    sched_learn(s, s->en.seconds() - begin);
+    if (rc) {
+        drop_keeps(s);
+        part(s, 1, &e);
+        return 1;
+    }
+    for (int i = 0, out = 0; i < s->n_batch; i++) {
+        struct sched_task *t = s->batch[i];
+        int draws = t->draws;
+        advance(s, t, &r, out);
+        out += draws;
+    }
+    return 1;
+}
+
+/* ---- looking ---- */
+
+struct sched_counts q_sched_counts(const struct q_sched *s)
+{
+    struct sched_counts c = s->counts;
+    c.waiting = c.reading = 0;
+    for (const struct sched_task *t = s->tasks; t; t = t->next) {
+        c.waiting += !t->slot;
+        c.reading += sched_reads(t);
+    }
+    return c;
+}
+
+int q_sched_view(const struct q_sched *s, struct sched_view *v, int n)
+{
+    double now = s->en.seconds();
+    for (int i = 0; i < n && i < s->en.max_seqs; i++) {
+        const struct sched_slot *l = &s->slot[i];
+        const struct sched_task *t = l->task;
+        v[i] = (struct sched_view){.n_held = l->n};
+        if (!t) continue;
+        v[i] = (struct sched_view){1, t->ask.client, t->answer.n_prompt, l->n, t->answer.n_generated, t->ask.o.max_tokens, now - t->begun_s};
+    }
+    return s->en.max_seqs;
+}

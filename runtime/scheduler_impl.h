@@ -1,0 +1,103 @@
+/* What the scheduler's files share: scheduler.c (tasks and the step), scheduler_plan.c (rows of a step), scheduler_admit.c (who gets a slot), scheduler_keep.c
+ * (what slots and snapshots remember).
+ *
+ * Invariants: a task with a slot is that slot's task. slot->ids[0, n) are the tokens its sequence holds; while it has a task they are the
+ * first n of task->known, and n < known.n between steps. So reading a prompt, decoding and reading again after a preemption are
+ * one thing: feed known[n ..]; whoever feeds the last one draws the next.
+ */
+#ifndef Q_SCHED_IMPL_H
+#define Q_SCHED_IMPL_H
+
+#include "scheduler.h"
+#include "turn.h"
+
+struct sched_client {
+    struct sched_client *next;
+    unsigned key;
+    int tasks, running;
+    double served;                   /* rows, from where the least served one stood when this one came */
+};
+
+struct sched_slot {
+    struct q_seq *seq;               /* owned */
+    int32_t *ids;                    /* owned: [ctx] */
+    int n;
+    struct sched_task *task;         /* NULL: idle */
+    unsigned long long used;         /* tick of its last step */
+};
+
+/* A beginning of prompts, kept. */
+struct sched_place {
+    struct sched_place *next;
+    struct q_snap *snap;             /* owned */
+    int32_t *ids;                    /* owned: [n] */
+    int n;
+    unsigned long long used;
+};
+
+struct sched_task {
+    struct sched_task *next;         /* in order of arrival */
+    struct q_sched_ask ask;
+    struct sched_client *client;     /* one of the scheduler's */
+    struct q_turn turn;
+    struct q_answer answer;
+    struct tok_ids known;            /* owned: the prompt and what was drawn */
+    struct sched_slot *slot;         /* NULL: it waits */
+    unsigned long long number;       /* of arrival */
+    int keep;                        /* length at which its state is to be kept */
+    int promised;                    /* KV pages, while it has a slot */
+    int begun, suspect;              /* suspect: it was in a step that failed, and runs alone until a token was drawn */
+    double added_s, begun_s, read_s; /* read_s: when the prompt had been read; 0: not yet */
+    double asked_s;                  /* when a waiting one was asked last whether it is cancelled */
+    int rows, draws;                 /* of the step being made */
+    struct sched_place *place;       /* owned, NULL: to be kept by the step being made */
+};
+
+struct q_sched {
+    struct q_sched_engine en;
+    struct sched_slot *slot;         /* owned: [en.max_seqs] */
+    struct sched_task *tasks;        /* owned: oldest first */
+    struct sched_client *clients;    /* owned: those with tasks */
+    struct sched_place *places;      /* owned */
+    int n_places;
+    unsigned long long next_number, tick;
+    struct q_row *rows;              /* owned: [en.max_rows] */
+    struct q_keep *keeps;            /* owned: [en.max_snaps + 1] */
+    struct sched_task **batch;       /* owned: [en.max_seqs] tasks of the step being made, in the order of their rows */
+    int n_batch, n_rows, n_keeps;
+    int decoding;                    /* of the step's rows, those of tasks that decode */
+    int chunk;                       /* rows of prompts in the last step that had any */
+    struct sched_counts counts;
+};
+
+/* ---- scheduler_plan.c ---- */
+/* Fills rows, keeps and batch. Errors are a task's: *culprit. */
+int sched_plan(struct q_sched *s, struct sched_task **culprit, struct q_err *e);
+/* Learns from the step's time. */
+void sched_learn(struct q_sched *s, double seconds);
+static inline int sched_left(const struct sched_task *t) { return (int)t->known.n - t->slot->n; }
+static inline int sched_reads(const struct sched_task *t) { return t->slot && sched_left(t) > 1; }
+
+/* ---- scheduler_admit.c ---- */
+/* Gives free slots to those who wait. Errors are a task's: *culprit. */
+int sched_admit(struct q_sched *s, struct sched_task **culprit, struct q_err *e);
+/* Takes its slot away; the task waits again, if it goes on. */
+void sched_leave(struct q_sched *s, struct sched_task *t);
+/* Before a step: no more is promised than there is. */
+void sched_keep_promises(struct q_sched *s);
+
+/* ---- scheduler_keep.c ---- */
+/* Makes an idle slot the task's, holding the longest known beginning of its tokens. */
+int sched_reach(struct q_sched *s, struct sched_task *t, struct q_err *e);
+/* How many of the task's tokens an idle slot or a place holds. */
+int sched_held(const struct q_sched *s, const struct sched_task *t);
+/* The task's rows of this step pass the length that is to be kept: notes it in keeps. */
+void sched_want_place(struct q_sched *s, struct sched_task *t, int first_row);
+/* After the step: what was kept becomes known, or is dropped. */
+void sched_keep_place(struct q_sched *s, struct sched_task *t, int good);
+/* Gives KV pages back that only memories hold, the longest unused first; 0: there are none. */
+int sched_forget_one(struct q_sched *s);
+void sched_forget_slot(struct q_sched *s, struct sched_slot *slot);
+void sched_drop_places(struct q_sched *s);
+
+#endif

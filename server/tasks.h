@@ -1,0 +1,21 @@
+/* The engine's thread at work: jobs of the queue become tasks of the scheduler, their answers go back into the jobs.
+ *
+ * One thread runs it; any may look (tasks_counts, tasks_view).
+ */
+#ifndef S_TASKS_H
+#define S_TASKS_H
+
+#include "queue.h"
+#include "runtime/scheduler.h"
+
+struct tasks;
+int tasks_open(struct tasks **t, struct q_engine *en, struct queue *q, struct q_err *e);
+/* Until the queue is closed and all is done. */
+void tasks_run(struct tasks *t);
+void tasks_close(struct tasks *t);
+/* As of the last step. */
+struct sched_counts tasks_counts(struct tasks *t);
+/* Fills at most n slots; returns their number. */
+int tasks_view(struct tasks *t, struct sched_view *v, int n);
+
+#endif
