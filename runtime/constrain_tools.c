@@ -1,5 +1,5 @@
-/* Tool calls in Qwen's form, as grammar. A parameter's value is text up to its closing tag where the schema lets it be any string, else as constrain_schema
- * writes it, with that tag behind it. */
+/* Tool calls in Qwen's form, as grammar. A parameter's value is text up to its closing tag where the schema lets it be any string, else as
+ * constrain_schema writes it, with that tag behind it. */
 #include "constrain_schema.h"
 #include "json_check.h"
 #include <stdio.h>
@@ -94,7 +94,8 @@ static int check_parameters(struct schema *b, const cJSON *s)
     const cJSON *k, *type = get(s, "type");
     if (!s || cJSON_IsNull(s)) return 1;
     if (!cJSON_IsObject(s)) return schema_fail(b, Q_EINPUT, "'parameters' is not a schema"), 0;
-    if (type && !(cJSON_IsString(type) && !strcmp(type->valuestring, "object"))) schema_fail(b, Q_EINPUT, "'parameters' is not a schema of an object");
+    if (type && !(cJSON_IsString(type) && !strcmp(type->valuestring, "object")))
+        schema_fail(b, Q_EINPUT, "'parameters' is not a schema of an object");
     if (get(s, "properties") && !cJSON_IsObject(get(s, "properties"))) schema_fail(b, Q_EINPUT, "'properties' is not an object");
     cJSON_ArrayForEach(k, s)
         if (!schema_is_note(k) && strcmp(k->string, "type") && strcmp(k->string, "properties") && strcmp(k->string, "required") &&
