@@ -1,5 +1,5 @@
-/* Texts that a person types, with editing and a history, of earlier runs too (cmd_chat_kept.h); or, where input or output is no terminal, plain lines of
- * standard input without a prompt. A line that ends in a backslash goes on in the next one. What is pasted in the middle of a line or
+/* Texts that a person types, with editing and a history, of earlier runs too (cmd_chat_kept.h); or, where input or output is no terminal,
+ * plain lines of standard input without a prompt. A line that ends in a backslash goes on in the next one. What is pasted in the middle of a line or
  * over several is one text: by the terminal's marks around it, or, from a terminal without them, because its lines come at once. */
 #ifndef Q_CMD_CHAT_LINES_H
 #define Q_CMD_CHAT_LINES_H

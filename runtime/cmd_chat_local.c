@@ -22,8 +22,8 @@ static int encode(struct local *l, const struct chat_ask *ask, struct q_err *e)
     l->ids.n = 0;
     int rc = q_chat_encode(l->template, ask->messages, NULL, options, &l->ids, e);
     if (!rc && l->ids.n > (size_t)l->base.ctx)
-        rc = q_fail(e, Q_ELIMIT, "with this the conversation has %zu tokens and the context is %d: /clear starts over, and -c N at the start gives more",
-                    l->ids.n, l->base.ctx);
+        rc = q_fail(e, Q_ELIMIT, "with this the conversation has %zu tokens and the context is %d: /clear starts over, and -c N at the start "
+                    "gives more", l->ids.n, l->base.ctx);
     return rc;
 }
 

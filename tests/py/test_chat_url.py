@@ -120,7 +120,8 @@ def test_ctrl_c_stops_reading_and_frees_the_server(server):
 
 def test_a_silent_server_is_left_by_ctrl_c(fake):
     fake.answers = [[20]]
-    process = subprocess.Popen([QUARRY, "chat", "--url", fake.url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    process = subprocess.Popen([QUARRY, "chat", "--url", fake.url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env=environment())
     process.stdin.write(b"hi\n")
     process.stdin.flush()
     end = time.monotonic() + 30
