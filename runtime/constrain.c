@@ -67,10 +67,11 @@ static void make_key(unsigned char key[32], char kind, const struct constrain_te
 {
     crypto_generichash_state h;
     const char rules[3] = {kind, (char)text->tools.required, (char)text->tools.parallel};
-    const char *only = text->tools.only ? text->tools.only : "";
+    const char *only = text->tools.only ? text->tools.only : "", *otherwise = text->tools.otherwise ? text->tools.otherwise : "";
     crypto_generichash_init(&h, NULL, 0, 32);
     crypto_generichash_update(&h, (const unsigned char *)rules, sizeof rules);
     crypto_generichash_update(&h, (const unsigned char *)only, strlen(only) + 1);
+    crypto_generichash_update(&h, (const unsigned char *)otherwise, strlen(otherwise) + 1);
     crypto_generichash_update(&h, (const unsigned char *)text->at, text->n);
     crypto_generichash_final(&h, key, 32);
 }

@@ -138,6 +138,22 @@ static int build_functions(struct grammar *g, const cJSON *tools, const char *on
     return expr_kids_join(g, X_ALT, &kids);
 }
 
+/* An answer of this schema. */
+static int build_otherwise(struct grammar *g, const char *json)
+{
+    struct schema b;
+    struct q_err e;
+    int rc = json_check(json, strlen(json), JSON_MAX_DEPTH, "json_schema", &e);
+    if (rc) return grammar_fail(g, rc, "%s", e.text), 0;
+    cJSON *root = cJSON_Parse(json);
+    if (!root) return grammar_fail(g, Q_EMEM, "no memory for a schema"), 0;
+    schema_start(&b, g, root, "json_schema");
+    int x = schema_build(&b, root);
+    schema_end(&b);
+    cJSON_Delete(root);
+    return x;
+}
+
 static void build_answer(struct grammar *g, const cJSON *tools, const struct q_tool_rules *r)
 {
     static const char begin[] = "<tool_call>";
@@ -146,7 +162,9 @@ static void build_answer(struct grammar *g, const cJSON *tools, const struct q_t
     int again = EXPR_SEQ(g, expr_text(g, "\n", 1), expr_text(g, begin, sizeof begin - 1), expr_rule(g, call));
     int calls = EXPR_SEQ(g, expr_rule(g, call), r->parallel ? expr_repeat(g, again, 0, -1) : 0);
     g->root = grammar_rule(g, "tools", 5);
-    if (r->required) x = EXPR_SEQ(g, expr_text(g, begin, sizeof begin - 1), calls);
+    int calls_alone = r->required || r->otherwise ? EXPR_SEQ(g, expr_text(g, begin, sizeof begin - 1), calls) : 0;
+    if (r->required) x = calls_alone;
+    else if (r->otherwise) x = EXPR_ALT(g, build_otherwise(g, r->otherwise), calls_alone);
     else x = EXPR_ALT(g, expr_until(g, X_AVOID, begin), EXPR_SEQ(g, expr_until(g, X_UNTIL, begin), calls));
     grammar_define(g, g->root, x);
 }
