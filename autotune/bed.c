@@ -1,17 +1,11 @@
 #define _GNU_SOURCE
-#include "bed.h"
+#include "bed_impl.h"
 #include <ctype.h>
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { RING = 256 };
-
-/* When a member began and ended its part, in microseconds. */
-struct bed_span {
-    double begin, end;
-};
 
 int bed_open(struct bed *b, const char *where, struct q_err *e)
 {
@@ -148,69 +142,4 @@ void bed_ring_free(struct bed *b, struct bed_ring *r)
     free(r->t);
     free(r->p);
     memset(r, 0, sizeof *r);
-}
-
-/* --- time -------------------------------------------------------------------------------------------------------------- */
-
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-/* `calls` calls one after the other with a barrier between them, as a model's list runs; cases in turn from ring->next. */
-struct batch {
-    q_kernel_fn fn;
-    const struct bed_ring *ring;
-    int calls;
-    struct bed_span *span;    /* [parts] */
-};
-
-/* A member that sleeps at a barrier wakes late: so the first to begin and the last to end count, whoever they are. */
-static void run_batch(void *arg, struct team *t)
-{
-    struct batch *b = arg;
-    team_wait(t);             /* wakes all; */
-    team_wait(t);             /* now they arrive together */
-    b->span[t->part].begin = now_us();
-    for (int i = 0; i < b->calls; i++) {
-        if (i) team_wait(t);
-        b->fn(b->ring->t[(b->ring->next + i) % b->ring->n].args, t);
-    }
-    b->span[t->part].end = now_us();
-}
-
-static double time_team(struct bed *bed, struct bed_ring *r, q_kernel_fn fn, int calls)
-{
-    struct batch b = { fn, r, calls, bed->span };
-    team_start(bed->team, run_batch, &b);
-    team_finish(bed->team);
-    r->next = (r->next + calls) % r->n;
-    struct bed_span s = bed->span[0];
-    for (int i = 1; i < bed->parts; i++) {
-        if (bed->span[i].begin < s.begin) s.begin = bed->span[i].begin;
-        if (bed->span[i].end > s.end) s.end = bed->span[i].end;
-    }
-    return (s.end - s.begin) / calls;
-}
-
-/* Whole passes over the ring. */
-static int time_card(struct bed *b, struct bed_ring *r, const struct q_kernel *k, int calls, double *us, struct q_err *e)
-{
-    struct q_list list = { 0 };
-    int rc = Q_OK;
-    for (int i = 0; i < r->n && !rc; i++) rc = list_push(&list, k, "trial", r->p[i].args, r->p[i].arg_bytes, e);
-    if (!rc) rc = b->card->ops->time(b->card, &list, &r->p[0].extent, (calls + r->n - 1) / r->n, us, e);
-    *us /= r->n;
-    list_free(&list);
-    return rc;
-}
-
-int bed_time(struct bed *b, struct bed_ring *r, const struct q_kernel *k, int calls, double *us, int *fault, struct q_err *e)
-{
-    *us = 0;
-    if (b->card) return (*fault = time_card(b, r, k, calls, us, e));
-    *us = time_team(b, r, k->fn, calls);
-    return Q_OK;
 }

@@ -60,7 +60,12 @@ struct bed_ring {
 /* As many as fill `cold` bytes; one where a case alone is larger. */
 int bed_ring_make(struct bed *b, struct bed_ring *r, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size, double cold, struct q_err *e);
 void bed_ring_free(struct bed *b, struct bed_ring *r);
-/* Microseconds a call, of at least `calls` calls one after the other. */
-int bed_time(struct bed *b, struct bed_ring *r, const struct q_kernel *k, int calls, double *us, int *fault, struct q_err *e);
+
+/* --- bed_time.c --- */
+
+/* Microseconds a call, of at least `calls` calls one after the other. *disturbed: the machine was busy with something else meanwhile; 0 on a card. */
+int bed_time(struct bed *b, struct bed_ring *r, const struct q_kernel *k, int calls, double *us, int *disturbed, int *fault, struct q_err *e);
+/* n samples (sample.h) after some calls that warm up. */
+int bed_samples(struct bed *b, struct bed_ring *r, const struct q_kernel *k, int n, double *us, int *fault, struct q_err *e);
 
 #endif

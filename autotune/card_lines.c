@@ -1,10 +1,11 @@
 #define _GNU_SOURCE
 #include "card_lines.h"
 #include "runtime/files.h"
+#include "runtime/json_check.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { CARD_BYTES = 16 << 20 };
+enum { CARD_BYTES = 16 << 20, RECORD_DEPTH = 8 };
 
 /* So that the same answers stand beside one another. NULL when memory is short. */
 static char *key_of(const struct record *r)
@@ -108,7 +109,8 @@ static int read_line(struct card_lines *l, const char *text, size_t n, const cha
 {
     struct record *r = malloc(sizeof *r);
     if (!r) return q_fail(e, Q_EMEM, "no memory for a record");
-    int rc = record_parse(r, text, n, where, e);
+    int rc = json_check(text, n, RECORD_DEPTH, where, e);
+    if (!rc) rc = record_parse(r, text, n, where, e);
     if (!rc && strcmp(r->card, card)) rc = q_fail(e, Q_EINPUT, "%s: expected records of %s, found one of %s", where, card, r->card);
     if (!rc) rc = card_lines_put(l, r, e);
     free(r);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void fail_candidate(struct contest *t, int i, const char *why)
+void contest_fail(struct contest *t, int i, const char *why)
 {
     struct outcome *o = t->out;
     t->c[i].usable = 0;
@@ -102,10 +102,11 @@ static int add_paths(struct contest *t, const char **first, struct q_err *e)
 
 static int pick(struct contest *t, const char (*seeds)[256], int n_seeds, int most, struct q_err *e)
 {
-    int index[RACE_MOST], rc = contest_add(t, NULL, e);
+    int index[2 * RACE_MOST], rc = contest_add(t, NULL, e);
     if (rc) return rc;
     if (!t->n) return q_fail(e, Q_EUNSUP, "%s %s: the default params are not of an admitted class", t->p->op, t->p->shape);
     if (most > RACE_MOST) most = RACE_MOST;
+    if (n_seeds > RACE_MOST) n_seeds = RACE_MOST;
     const char *first = t->c[0].k.params;
     if (t->env->t->card.kind == Q_CARD_CUDA && (rc = add_paths(t, &first, e))) return rc;
     int n = space_pick(&t->space, first, seeds, n_seeds, most, seed_of(t->p), index);
@@ -121,7 +122,7 @@ static void fail_build(struct contest *t, int i)
     const struct candidate *c = &t->c[i];
     int room = !strstr(c->task.why, strerror(ENOSPC)) && !strstr(c->task.why, strerror(ENOMEM));
     if (room && t->c[0].usable) journal_bad(t->env->journal, &c->who.c, "build", c->task.why);
-    fail_candidate(t, i, c->task.why);
+    contest_fail(t, i, c->task.why);
 }
 
 static int build(struct contest *t, int from, struct q_err *e)
@@ -179,7 +180,7 @@ static int check(struct contest *t, int from, struct q_err *e)
         }
         int rc = m->check(m->arg, t->env->slot, &k, hash, &why);
         if (rc && rc != Q_EINTERNAL) return q_fail(e, rc, "%s", why.text);
-        if (rc) fail_candidate(t, i, why.text);
+        if (rc) contest_fail(t, i, why.text);
         else t->out->tried++;
     }
     if (t->c[0].usable) return Q_OK;
@@ -196,61 +197,17 @@ static int prepare(struct contest *t, struct q_err *e)
     struct measure_problem p = { .ref = ref, .shape = t->p->shape, .n_time = t->sizes.n, .cold_bytes = t->sizes.cold ? env->cold_bytes : 0 };
     memcpy(p.check, t->sizes.check, sizeof p.check);
     memcpy(p.time, t->sizes.time, sizeof p.time);
-    t->race = (struct race){ .m = env->m, .slot = env->slot, .n_sizes = t->sizes.n, .budget_us = env->effort->budget_us };
+    t->race = (struct race){ .m = env->m, .slot = env->slot, .n_sizes = t->sizes.n, .budget_us = env->effort->budget_us,
+                             .on_card = env->t->card.kind == Q_CARD_CUDA };
     memcpy(t->race.weight, t->sizes.weight, sizeof t->race.weight);
     return env->m->problem(env->m->arg, env->slot, &p, e);
-}
-
-/* --- the race ---------------------------------------------------------------------------------------------------------- */
-
-/* All samples of a race, where the journal has the first alone. */
-static void note_samples(const struct contest *t, const struct candidate *c, const struct racer *r)
-{
-    for (int i = 0; i < t->sizes.n; i++) {
-        const struct measure_size *z = &t->sizes.time[i];
-        if (r->n[i] > 1) journal_time(t->env->journal, &c->who.c, (const int[]){ z->rows, z->seqs, z->past }, r->us[i], r->n[i]);
-    }
-}
-
-/* Races the default, candidate `champion` and those from `from` on; *best is the winner's index. */
-static int race(struct contest *t, int champion, int from, int *best, struct q_err *e)
-{
-    int of[RACE_MOST], n = 0;
-    struct racer *r = calloc(RACE_MOST, sizeof *r);
-    if (!r) return q_fail(e, Q_EMEM, "no memory for a race");
-    for (int i = 0; i < t->n; i++) {
-        if (!t->c[i].usable || (i && i != champion && i < from)) continue;
-        const struct gen_kernel *k = &t->c[i].k;
-        r[n] = (struct racer){ .kernel = { t->c[i].path, k->name, k->launch, k->numerics, &t->c[i].who },
-                               .canonical = !strcmp(k->numerics, "canonical") };
-        of[n++] = i;
-    }
-    int won, rc = race_run(&t->race, r, n, &won, e);
-    for (int j = 0; j < n; j++) {
-        t->r[of[j]] = r[j];
-        note_samples(t, &t->c[of[j]], &r[j]);
-        if (r[j].bad) fail_candidate(t, of[j], r[j].why);
-    }
-    *best = rc ? 0 : of[won];
-    free(r);
-    return rc;
 }
 
 int contest_heat(struct contest *t, int from, int *best, struct q_err *e)
 {
     int rc = build(t, from, e);
     if (!rc) rc = check(t, from, e);
-    return rc ? rc : race(t, *best, from, best, e);
-}
-
-/* The winner's neighbours, where it is worth it: a winner that reaches its roof has none that matter. */
-static int try_steps(struct contest *t, int *best, struct q_err *e)
-{
-    int index[RACE_MOST], from = t->n, rc = Q_OK;
-    int n = space_steps(&t->space, space_find(&t->space, t->c[*best].k.params), index, 12);
-    for (int i = 0; i < n && !rc; i++) rc = contest_add(t, t->space.params[index[i]], e);
-    if (rc || t->n == from) return rc;
-    return contest_heat(t, from, best, e);
+    return rc ? rc : contest_race(t, *best, from, best, e);
 }
 
 /* --- a contest --------------------------------------------------------------------------------------------------------- */
@@ -269,8 +226,7 @@ static int conclude(struct contest *t, int best, struct q_err *e)
     return Q_OK;
 }
 
-/* From the first candidates to those that are right. */
-static int make_ready(struct contest *t, struct q_err *e)
+int contest_ready(struct contest *t, struct q_err *e)
 {
     int rc = prepare(t, e);
     if (!rc) rc = build(t, 0, e);          /* while the child makes its cases */
@@ -279,39 +235,18 @@ static int make_ready(struct contest *t, struct q_err *e)
     return rc ? rc : check(t, 0, e);
 }
 
-static int run(struct contest *t, const char (*seeds)[256], int n_seeds, int most, int steps, struct q_err *e)
+static int run(struct contest *t, const char (*seeds)[256], int n_seeds, int most, int climbs, struct q_err *e)
 {
     int best = 0, rc = pick(t, seeds, n_seeds, most, e);
-    if (!rc) rc = make_ready(t, e);
-    if (!rc) rc = race(t, 0, 0, &best, e);
+    if (!rc) rc = contest_ready(t, e);
+    if (!rc) rc = contest_race(t, 0, 0, &best, e);
     if (!rc && t->env->effort->whole) rc = contest_try_rest(t, &best, e);
-    else if (!rc && steps) rc = try_steps(t, &best, e);
+    else if (!rc) rc = contest_climb(t, climbs, &best, e);
+    if (!rc) rc = contest_finish(t, &best, e);
     return rc ? rc : conclude(t, best, e);
 }
 
-static int run_again(struct contest *t, const char *params, int *worse, struct q_err *e)
-{
-    struct duel d = { 0 };
-    struct q_err why;
-    int best, rc = contest_add(t, NULL, e);
-    if (!rc) rc = contest_add(t, params, e);
-    if (!rc && !t->n) rc = q_fail(e, Q_EUNSUP, "%s %s: the recorded params are not of an admitted class", t->p->op, t->p->shape);
-    if (!rc && t->out->known_bad) rc = q_fail(e, Q_EINTERNAL, "the recorded params are known to be bad here");
-    if (!rc && (rc = make_ready(t, &why))) rc = q_fail(e, rc == Q_EINTERNAL && t->n > 1 ? Q_EUNSUP : rc, "%s", why.text);
-    int at = !rc && t->c[t->n - 1].usable ? t->n - 1 : 0;      /* the same object as the default's is the default */
-    if (!rc && t->out->failed) rc = q_fail(e, Q_EINTERNAL, "%s", t->out->first_failure);
-    if (!rc) rc = race(t, at, t->n, &best, e);
-    if (!rc && at) rc = race_duel(&t->race, &t->r[0], &t->r[at], &d, e);
-    if (!rc && t->r[at].bad) rc = q_fail(e, Q_EINTERNAL, "%s: %s", t->c[at].k.name, t->r[at].why);
-    if (rc) return rc;
-    *worse = at && (t->r[at].out || d.gain < -d.band);
-    contest_record(&t->out->record, t, at);
-    contest_record(&t->out->base, t, 0);
-    t->out->record.gain = at ? fmax(d.gain, 0) : 0;
-    return Q_OK;
-}
-
-static int open_contest(struct contest *t, const struct contest_env *env, const struct q_problem *p, struct outcome *out, struct q_err *e)
+int contest_open(struct contest *t, const struct contest_env *env, const struct q_problem *p, struct outcome *out, struct q_err *e)
 {
     *t = (struct contest){ .env = env, .p = p, .out = out };
     memset(out, 0, sizeof *out);
@@ -320,7 +255,7 @@ static int open_contest(struct contest *t, const struct contest_env *env, const 
     return t->c && t->r ? target_key(env->t, env->g, p, t->generator, &t->key, e) : q_fail(e, Q_EMEM, "no memory for candidates");
 }
 
-static void close_contest(struct contest *t)
+void contest_close(struct contest *t)
 {
     for (int i = 0; i < t->n; i++) gen_kernel_free(&t->c[i].k);
     space_close(&t->space);
@@ -328,26 +263,17 @@ static void close_contest(struct contest *t)
     free(t->r);
 }
 
-int contest_run(const struct contest_env *env, const struct q_problem *p, const char (*seeds)[256], int n_seeds, int most, int steps,
+int contest_run(const struct contest_env *env, const struct q_problem *p, const char (*seeds)[256], int n_seeds, int most, int climbs,
                 struct outcome *out, struct q_err *e)
 {
     struct contest t;
-    int rc = open_contest(&t, env, p, out, e);
+    int rc = contest_open(&t, env, p, out, e);
     if (!rc) rc = space_open(&t.space, env->g, p->op, p->shape, env->t->card.key, q_numerics_name(env->t->numerics), e);
     out->total = t.space.total;
     out->legal = t.space.n;
     if (!rc) contest_tell_space(&t);
-    if (!rc) rc = run(&t, seeds, n_seeds, most, steps, e);
-    close_contest(&t);
-    return rc;
-}
-
-int contest_again(const struct contest_env *env, const struct q_problem *p, const char *params, struct outcome *out, int *worse, struct q_err *e)
-{
-    struct contest t;
-    int rc = open_contest(&t, env, p, out, e);
-    if (!rc) rc = run_again(&t, params, worse, e);
-    close_contest(&t);
+    if (!rc) rc = run(&t, seeds, n_seeds, most, climbs, e);
+    contest_close(&t);
     return rc;
 }
 

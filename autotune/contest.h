@@ -1,6 +1,6 @@
 /* One problem from its space to its winner: candidates picked, built, told apart by their objects, checked against ref.c, raced, the
- * winner's neighbours tried, a duel with the default params. The measurer and the store do the work; nothing is written here
- * but objects. */
+ * winner's neighbours tried for as long as one of them wins, a last race of all that are close, a duel with the default params. The measurer and
+ * the store do the work; nothing is written here but objects. */
 #ifndef Q_CONTEST_H
 #define Q_CONTEST_H
 
@@ -15,9 +15,10 @@
 /* How much is tried. */
 struct effort {
     char name[12];            /* "quick", "normal", "exhaustive" */
-    int first, later;         /* candidates of an op's first shape, and of shapes for which winners of others are known */
+    int first, later;         /* candidates of an op's first shape, and of shapes for which winners of others are known: beside these */
+    int seeds;                /* how many of these winners at most */
     int layout;               /* candidates of a product under each layout, when layouts are compared */
-    int steps;                /* whether the winner's neighbours are tried */
+    int climbs;               /* how often the winner's neighbours are tried, while one of them wins; on a card at most once */
     int buckets;              /* whether steps of each bucket get winners of their own; else one winner serves all */
     double budget_us;         /* of measuring, a race */
     int whole;                /* whether all legal candidates are tried, race after race */
@@ -52,13 +53,18 @@ struct outcome {
 
 /* seeds: params that won for other shapes of the op. most: candidates beside neighbours. Q_EINTERNAL and Q_EUNSUP: this problem cannot
  * be tuned (its default fails, say), the line says why; other errors end the tune: Q_EIO also where the compiler fails for the first default. */
-int contest_run(const struct contest_env *env, const struct q_problem *p, const char (*seeds)[256], int n_seeds, int most, int steps,
+int contest_run(const struct contest_env *env, const struct q_problem *p, const char (*seeds)[256], int n_seeds, int most, int climbs,
                 struct outcome *out, struct q_err *e);
 
 /* Recorded params once more, with this compiler and driver: built, checked, and raced against the default params for as long as the effort's
  * budget says. out->record is theirs whoever wins; *worse: they lose by more than a tie. Q_EINTERNAL: they are wrong;
  * Q_EUNSUP: they cannot be looked at, since the default params fail, say; other errors as contest_run's. */
 int contest_again(const struct contest_env *env, const struct q_problem *p, const char *params, struct outcome *out, int *worse, struct q_err *e);
+
+/* Two recorded ones against each other in one interleaved duel, both built and checked before. out->duel: what `other` gains over `own`, all zero
+ * where both give the same object; out->record is other's, out->base own's, with the duel's times. Errors as contest_again's; Q_EINTERNAL: one of
+ * them is wrong. */
+int contest_pair(const struct contest_env *env, const struct q_problem *p, const char *own, const char *other, struct outcome *out, struct q_err *e);
 
 /* The params that contest_run would begin with, neighbours excepted, in its order; nothing is built. space: the problem's, opened. params: [RACE_MOST].
  * *known_bad: how many env->book leaves out. */

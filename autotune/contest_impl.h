@@ -1,4 +1,5 @@
-/* Inside a contest: shared by contest.c, which runs it, contest_heats.c, which tries all there is, and contest_record.c, which tells of it. */
+/* Inside a contest: shared by contest.c, which runs it, contest_race.c, which finds its best, contest_again.c, which looks at recorded params,
+ * contest_heats.c, which tries all there is, and contest_record.c, which tells of it. */
 #ifndef Q_CONTEST_IMPL_H
 #define Q_CONTEST_IMPL_H
 
@@ -32,8 +33,24 @@ struct contest {
 
 /* One more candidate; those of a class that the numerics do not admit are left out, and so are bad ones. params NULL: the default. */
 int contest_add(struct contest *t, const char *params, struct q_err *e);
+int contest_open(struct contest *t, const struct contest_env *env, const struct q_problem *p, struct outcome *out, struct q_err *e);
+/* Also after contest_open failed. */
+void contest_close(struct contest *t);
+/* From the first candidates to those that are right: problem made, all built and checked. */
+int contest_ready(struct contest *t, struct q_err *e);
+/* Candidate i is out, and the outcome tells of the first that was. */
+void contest_fail(struct contest *t, int i, const char *why);
 /* Builds and checks candidates from `from` on, races them against the default and candidate *best, which becomes the winner. */
 int contest_heat(struct contest *t, int from, int *best, struct q_err *e);
+
+/* --- contest_race.c --- */
+
+/* Races the default, candidate `champion` and those from `from` on; *best: the one with the least score. */
+int contest_race(struct contest *t, int champion, int from, int *best, struct q_err *e);
+/* The winner's neighbours, at most `climbs` times, where space is left for them. */
+int contest_climb(struct contest *t, int climbs, int *best, struct q_err *e);
+/* The last race: *best is then the winner, by race_choose. */
+int contest_finish(struct contest *t, int *best, struct q_err *e);
 
 /* --- contest_heats.c --- */
 

@@ -17,6 +17,8 @@ void options_usage(FILE *f)
           "       quarry tune plan [OP] (-m FILE | --preset NAME)          what would be tried and what is pruned, and why; nothing is measured\n"
           "       quarry tune explain OP [PART] [-m FILE | --preset NAME]  why its winners are that (of shapes with PART in them): times, roof, search\n"
           "       quarry tune verify [OP] [-m FILE | --preset NAME]        builds, tests and times what was recorded once more, a line an op\n"
+          "       quarry tune compare FILE [-m FILE | --preset NAME]       this card's winners against another tune's (a file of tune list --measured):\n"
+          "                                                                one duel where they differ; status 0 when all are within 2 %\n"
           "       quarry tune list [-m FILE | --preset NAME] [--json]      what the store holds for this card, or a model would run with\n"
           "       quarry tune export [-o FILE] [--binaries] [--sign KEY]   this card's winners, for other machines\n"
           "       quarry tune build --card KEY (-m FILE | --preset NAME) [-o FILE] [--sign KEY]\n"
@@ -45,7 +47,7 @@ void options_usage(FILE *f)
           "  -o FILE              export, build: the kernel set (default: set.tar.zst)\n"
           "  --binaries           export: with what the kernels were compiled to; others use it if they trust your key\n"
           "  --sign FILE          export, build: signed by this secret key (of trust --new, or minisign -G -W)\n"
-          "  --json               list: one record a line, as stored; plan: one object\n"
+          "  --json               list: one record a line, as stored; plan, compare: one object\n"
           "  --table              list: what was measured, with microseconds and percent of the roof\n"
           "  --measured           list: winners that were measured, as tuned/ holds them for a card\n", f);
 }

@@ -1,12 +1,17 @@
-/* Who is fastest, and whether that is certain: interleaved samples, medians, early stops, a paired duel with the default. Pure logic over
- * a measurer; no files, no clock of its own.
+/* Who is fastest, and whether that is certain: interleaved samples, lower quartiles, early stops, a paired duel. Pure logic over a measurer; no
+ * files, no clock of its own.
  *
- * A candidate's score is the weighted sum over sizes of its median time in relation to the default's (racer 0): 1 is the default,
- * less is better. Racers more than three times slower than the best are dropped after their first sample. */
+ * A candidate's score is the weighted sum over sizes of its time in relation to the default's (racer 0): 1 is the default, less is better. A time is
+ * the lower quartile of samples that a pause of the machine can hardly spoil by themselves (sample.h); what still does must meet three of four.
+ * Racers more than three times slower than the best are dropped early, but not for one sample.
+ *
+ * Two races of the same racers shall end alike: who is within a tie of the best is told apart by the racers' order, never by
+ * their times. */
 #ifndef Q_RACE_H
 #define Q_RACE_H
 
 #include "measure.h"
+#include "sample.h"
 
 enum { RACE_SAMPLES = 48, RACE_MOST = 64 };
 #define RACE_TIE 0.02        /* differences below this are no differences */
@@ -14,6 +19,7 @@ enum { RACE_SAMPLES = 48, RACE_MOST = 64 };
 struct racer {
     struct measure_kernel kernel;            /* its texts borrowed */
     int canonical;                           /* wins a tie */
+    int order;                               /* then the least: the simpler params come first in a space */
     int bad, out;                            /* failed; dropped as too slow */
     char why[256];
     int n[MEASURE_SIZES];
@@ -27,12 +33,16 @@ struct race {
     int n_sizes;
     double weight[MEASURE_SIZES];
     double budget_us;                        /* about how long measuring may take */
+    int on_card;                             /* samples cost what a card's do */
 };
 
 struct duel {
-    double gain;             /* the lesser of 1 - median of the paired scores and 1 - score of the least times: where others use the
-                              * machine either may mislead, hardly both */
+    double gain;             /* 1 - the time in relation to the base's, negative where it is slower. Told twice, by the median of the paired scores
+                              * and by the lower quartiles of the times: the nearer to none, and none where they contradict. Where others use
+                              * the machine either may mislead, hardly both */
     double band;             /* race_band */
+    int turns;
+    double base_us, best_us; /* at the first size: lower quartiles */
     int accepted;
 };
 
@@ -40,15 +50,18 @@ double race_median(const double *v, int n);
 /* What a gain, found as the median of n paired ratios, must reach to be one: max(2 %, 3 standard errors of that median, which their MAD
  * tells: the spread of single samples is not the uncertainty of their middle). */
 double race_band(const double *ratio, int n);
-/* The smallest: what a machine that others use shows of a kernel's own time. */
-double race_least(const double *v, int n);
 /* Median absolute deviation from the median. */
 double race_mad(const double *v, int n);
 
-/* r[0] is the default, n at most RACE_MOST. *best: index of the winner; within a tie the default, then the canonical class, then the first in the list.
+/* The nearer to none of what two estimates tell of a gain; 0 where one tells a gain and the other a loss. */
+double race_both(double a, double b);
+
+/* r[0] is the default, n at most RACE_MOST. *best: index of the one with the least score.
  * Q_EINTERNAL when the default itself fails (r[0].why); other errors end the tune. */
 int race_run(const struct race *race, struct racer *r, int n, int *best, struct q_err *e);
-/* Default against winner, turn by turn. */
+/* Among those that are within a tie of the best: the default, then the canonical class, then the least order. */
+int race_choose(const struct racer *r, int n);
+/* Base against best, turn by turn; more turns where the gain is about what it must be. */
 int race_duel(const struct race *race, struct racer *base, struct racer *best, struct duel *d, struct q_err *e);
 
 #endif

@@ -128,11 +128,12 @@ static int draw(const struct space *s, const char *path, int others, int most, u
 
 int space_pick(const struct space *s, const char *first, const char (*seeds)[256], int n_seeds, int most, unsigned long long seed, int *out)
 {
-    int n = push(out, 0, most, space_find(s, first)), reserved = most >= 12 ? most / 6 : 0;
+    int n = push(out, 0, most, space_find(s, first)), reserved = most >= 8 ? (most + 4) / 6 : 0;
     if (!n) return 0;
-    for (int i = 0; i < n_seeds; i++) n = push(out, n, most - reserved, space_find(s, seeds[i]));
     n = draw(s, first, 0, most - reserved, seed, out, n);
-    return draw(s, first, 1, n + reserved < most ? n + reserved : most, seed, out, n);
+    if (reserved) n = draw(s, first, 1, most, seed, out, n);
+    for (int i = 0; i < n_seeds; i++) n = push(out, n, most + n_seeds, space_find(s, seeds[i]));
+    return n;
 }
 
 /* --- steps ------------------------------------------------------------------------------------------------------------- */

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 static const struct effort efforts[] = {
-    { "quick", 6, 3, 1, 0, 0, 0.25e6, 0 },
-    { "normal", 24, 12, 4, 1, 1, 1.2e6, 0 },
-    { "exhaustive", RACE_MOST, RACE_MOST, 16, 0, 1, 3e6, 1 },
+    { "quick", 6, 1, 2, 1, 0, 0, 0.25e6, 0 },
+    { "normal", 24, 8, 4, 4, 3, 1, 1.2e6, 0 },
+    { "exhaustive", RACE_MOST, RACE_MOST, 4, 16, 0, 1, 3e6, 1 },
 };
 
 const struct effort *effort_find(const char *name)
@@ -153,13 +153,13 @@ void tune_note_skipped(struct tuner *t, const struct q_err *why)
     if (!t->skipped++) memcpy(t->first_skipped, why->text, sizeof t->first_skipped);
 }
 
-enum { MOST_SEEDS = 4 };
+enum { MOST_SEEDS = 4 };      /* of any effort */
 
 /* The latest winners of the same op: first those for steps of the same size, then others. */
 static int seeds_for(const struct tuner *t, const struct q_problem *p, char (*seeds)[256])
 {
     int n = 0;
-    for (int k = 2 * t->found.n - 1; k >= 0 && n < MOST_SEEDS; k--) {
+    for (int k = 2 * t->found.n - 1; k >= 0 && n < t->env.effort->seeds; k--) {
         const struct record *r = &t->found.f[k % t->found.n].record;
         int seen = strcmp(r->op, p->op) || (k >= t->found.n && (r->rows != p->rows || r->ctx != p->ctx));
         for (int j = 0; j < n; j++) seen |= !strcmp(seeds[j], r->params);
@@ -175,7 +175,7 @@ int tune_problem(struct tuner *t, const struct q_problem *p, struct q_err *e)
     struct q_err why;
     const struct effort *ef = t->env.effort;
     int n = seeds_for(t, p, seeds);
-    int rc = contest_run(&t->env, p, (const char (*)[256])seeds, n, n ? ef->later : ef->first, ef->steps, &out, &why);
+    int rc = contest_run(&t->env, p, (const char (*)[256])seeds, n, n ? ef->later : ef->first, ef->climbs, &out, &why);
     if (rc && !tune_is_local(rc)) return q_fail(e, rc, "%s", why.text);
     struct found *f = found_add(&t->found, p);
     if (!f) return q_fail(e, Q_EMEM, "no memory for results");

@@ -42,6 +42,7 @@ struct planned {
     char why[200];             /* it is looked at again; or it cannot be tuned */
     int first;                 /* of its op: no winner of another shape is known */
     int n, steps;              /* n 0: it cannot be tuned */
+    int seeds;                 /* winners of other shapes that will be known by then */
     int known_bad;             /* candidates that failed here before: left out */
     int resumes;               /* a tune that did not end has measured it */
     char (*params)[256];       /* owned: [n] */
@@ -53,7 +54,7 @@ struct planned {
 static int seeds_of(const struct planning *w, const struct looked *v, char (*seeds)[256])
 {
     int n = 0;
-    for (const struct looked *o = w->look.v; o < v && n < SEEDS; o++)
+    for (const struct looked *o = w->look.v; o < v && n < w->env.effort->seeds; o++)
         if (!strcmp(o->problem.op, v->problem.op) && !strcmp(o->record.origin, "tuned")) strcpy(seeds[n++], o->record.params);
     return n;
 }
@@ -71,7 +72,8 @@ static int pick(const struct planning *w, const struct looked *v, struct planned
         for (p->n = 0; p->n < w->space.n && p->n < RACE_MOST; p->n++) strcpy(p->params[p->n], w->space.params[p->n]);
         return Q_OK;
     }
-    p->steps = ef->steps ? STEPS : 0;
+    p->steps = ef->climbs ? STEPS : 0;
+    p->seeds = p->first || ef->whole ? 0 : ef->seeds - n;
     return contest_pick(&w->env, &v->problem, &w->space, (const char (*)[256])seeds, n, p->first ? ef->first : ef->later, p->params, &p->n, &p->known_bad, e);
 }
 
@@ -105,7 +107,8 @@ static int plan_problem(struct planning *w, const struct looked *v, struct plann
 /* A layout of n candidates is a race of two products of its own. */
 static void count(struct planning *w, const struct looked *v, const struct planned *p)
 {
-    int layout = !strcmp(v->problem.op, "layout"), n = layout ? 2 * p->n * w->env.effort->layout : w->env.effort->whole ? w->space.n : p->n + p->steps;
+    int layout = !strcmp(v->problem.op, "layout"), one = w->env.effort->whole ? w->space.n : p->n + p->steps + p->seeds;
+    int n = layout ? 2 * p->n * w->env.effort->layout : one;
     if (!p->n || p->state == RECORDED_GOOD || (layout && p->n < 2)) return;
     if (p->state == RECORDED_AGAIN) {
         w->again++;
@@ -149,7 +152,7 @@ static void print_state(const struct planning *w, const struct planned *p)
     else if (w->env.effort->whole) puts("tries all that are legal");
     else if (p->resumes) printf("measured by a tune that did not end: the next one takes it over if nothing changed, else it tries %d\n", p->n);
     else {
-        printf("tries %d%s", p->n, p->steps ? " and the winner's neighbours" : "");
+        printf("tries %d%s%s", p->n, p->steps ? " and the winner's neighbours" : "", p->seeds ? ", and winners of other shapes" : "");
         if (p->known_bad) printf("; %d that failed here before %s left out", p->known_bad, p->known_bad == 1 ? "is" : "are");
         puts("");
     }

@@ -3,34 +3,18 @@
  * record stays beside the others under a name that nothing reads, and the next tune measures its problem again. It waits for a tune of the card,
  * and a tune for it: they would disturb each other's times. What crashes or hangs is in the journal for good. */
 #include "judge.h"
-#include "look.h"
 #include "progress.h"
+#include "proving.h"
 #include "rebuild.h"
-#include "tune.h"
 #include "verbs.h"
-#include "watch.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define BRIEF_US 0.1e6     /* of measuring a winner */
 
 struct verifying {
-    const struct options *o;
-    struct target t;
-    struct gen *g;
-    struct store *s;
-    struct look look;
-    struct compiler compiler;
-    struct build_opts build;
-    struct effort effort;
-    struct contest_env env;
-    struct journal *journal;
-    struct watch watch;        /* around the measurer */
-    struct measure *measure;
-    struct measurer table;
-    int can_build;
+    struct proving p;
     int ops, right, wrong, untested;
 };
 
@@ -48,7 +32,7 @@ static int is_winner(const struct record *r) { return r->kernel[0] && strcmp(r->
 static int is_met_before(const struct verifying *w, const struct looked *v)
 {
     const struct record *r = &v->record;
-    for (const struct looked *o = w->look.v; o < v; o++)
+    for (const struct looked *o = w->p.look.v; o < v; o++)
         if (!strcmp(o->record.op, r->op) && !strcmp(o->record.shape, r->shape) && o->record.rows == r->rows && o->record.ctx == r->ctx) return 1;
     return 0;
 }
@@ -79,7 +63,7 @@ static void put_away(struct verifying *w, const struct record *r)
     char path[Q_PATH];
     struct q_err e;
     if (strcmp(r->origin, "tuned")) puts("    it was not measured here: quarry tune finds this card's own winner");
-    else if (!store_set_aside(w->s, &k, path, &e)) printf("    it is out of use, kept as %s; quarry tune measures again\n", path);
+    else if (!store_set_aside(w->p.s, &k, path, &e)) printf("    it is out of use, kept as %s; quarry tune measures again\n", path);
     else printf("    it stays in use: %s\n", e.text);
 }
 
@@ -93,9 +77,9 @@ static int verify_one(struct verifying *w, const struct record *r, struct tally 
     int worse = 0;
     strcpy(p.op, r->op);
     strcpy(p.shape, r->shape);
-    int rc = judge_own(w->g, &w->t.card, r, &own, &gk, &why);
+    int rc = judge_own(w->p.g, &w->p.t.card, r, &own, &gk, &why);
     gen_kernel_free(&gk);
-    if (!rc) rc = contest_again(&w->env, &p, r->params, &out, &worse, &why);
+    if (!rc) rc = contest_again(&w->p.env, &p, r->params, &out, &worse, &why);
     if (rc && rc != Q_EINTERNAL && rc != Q_EUNSUP && rc != Q_EINPUT) return q_fail(e, rc, "%s", why.text);
     if (!rc) count_right(t, r, &out.record, worse);
     if (!rc) return Q_OK;
@@ -123,16 +107,16 @@ static void print_op(const char *op, const struct tally *t)
 /* Of an op that is asked for, once where buckets share it. */
 static int is_to_do(const struct verifying *w, const struct looked *v)
 {
-    return (!w->o->n_args || !strcmp(w->o->args[0], v->problem.op)) && is_winner(&v->record) && !is_met_before(w, v);
+    return (!w->p.o->n_args || !strcmp(w->p.o->args[0], v->problem.op)) && is_winner(&v->record) && !is_met_before(w, v);
 }
 
 static int build_winners(struct verifying *w, struct q_err *e)
 {
-    const struct record **r = calloc((size_t)w->look.n + 1, sizeof *r);
+    const struct record **r = calloc((size_t)w->p.look.n + 1, sizeof *r);
     int n = 0;
-    for (int i = 0; r && i < w->look.n; i++)
-        if (is_to_do(w, &w->look.v[i])) r[n++] = &w->look.v[i].record;
-    int rc = r ? rebuild_all(&w->build, &w->t, w->g, r, n, e) : q_fail(e, Q_EMEM, "no memory for %d records", w->look.n);
+    for (int i = 0; r && i < w->p.look.n; i++)
+        if (is_to_do(w, &w->p.look.v[i])) r[n++] = &w->p.look.v[i].record;
+    int rc = r ? rebuild_all(&w->p.build, &w->p.t, w->p.g, r, n, e) : q_fail(e, Q_EMEM, "no memory for %d records", w->p.look.n);
     free(r);
     return rc;
 }
@@ -141,8 +125,8 @@ static int verify_op(struct verifying *w, const char *op, struct q_err *e)
 {
     struct tally t = { 0 };
     int rc = Q_OK;
-    for (int i = 0; i < w->look.n && !rc; i++) {
-        const struct looked *v = &w->look.v[i];
+    for (int i = 0; i < w->p.look.n && !rc; i++) {
+        const struct looked *v = &w->p.look.v[i];
         if (!strcmp(v->problem.op, op) && is_to_do(w, v)) rc = verify_one(w, &v->record, &t, e);
     }
     if (!t.right && !t.wrong && !t.untested) return rc;
@@ -159,8 +143,8 @@ static int verify_all(struct verifying *w, struct q_err *e)
     const char *last = "";
     double start = progress_now();
     int rc = build_winners(w, e);
-    for (int i = 0; i < w->look.n && !rc; i++) {
-        const char *its = w->look.v[i].problem.op;
+    for (int i = 0; i < w->p.look.n && !rc; i++) {
+        const char *its = w->p.look.v[i].problem.op;
         if (strcmp(its, last)) rc = verify_op(w, its, e);
         last = its;
     }
@@ -171,65 +155,12 @@ static int verify_all(struct verifying *w, struct q_err *e)
     return w->untested ? q_fail(e, Q_EINTERNAL, "%d winner%s could not be tested", w->untested, plural(w->untested)) : Q_OK;
 }
 
-/* Without a journal the winners are verified all the same. */
-static int open_journal(struct verifying *w, struct q_err *e)
-{
-    const struct journal_opts o = { .card = w->o->card.key, .signal_fd = w->build.signal_fd, .say = verb_say };
-    struct q_err why;
-    int waited;
-    if (!journal_open(&w->journal, &o, &waited, &why)) return Q_OK;
-    w->journal = NULL;
-    if (verb_interrupted(w->build.signal_fd)) return q_fail(e, Q_EIO, "%s", why.text);
-    verb_say(NULL, why.text);
-    return Q_OK;
-}
-
-static int open_measurer(struct verifying *w, struct q_err *e)
-{
-    const struct options *o = w->o;
-    char program[Q_PATH], where[32];
-    if (o->card.kind == Q_CARD_CUDA) snprintf(where, sizeof where, "%.31s", strcmp(o->device, "auto") ? o->device : "cuda");
-    else snprintf(where, sizeof where, "%d", o->card.threads);
-    int rc = self_path(program, e);
-    if (!rc) rc = measure_open(&w->measure, program, where, w->build.signal_fd, e);
-    w->watch = (struct watch){ .inner = rc ? w->table : measure_table(w->measure), .journal = w->journal };
-    w->table = watch_table(&w->watch);
-    return rc;
-}
-
-static int open_verifying(struct verifying *w, struct q_err *e)
-{
-    const struct options *o = w->o;
-    w->t = (struct target){ .card = o->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v };
-    w->build = (struct build_opts){ .store = w->s, .compiler = &w->compiler, .jobs = verb_jobs(o), .deadline_s = 60, .signal_fd = verb_catch_signals() };
-    w->effort = *effort_find("quick");
-    w->effort.budget_us = BRIEF_US;
-    int rc = look_of_options(&w->look, &w->t, w->g, w->s, o, e);
-    if (!rc) rc = look_has_op(&w->look, o->n_args ? o->args[0] : NULL, e);
-    if (!rc) rc = store_can_write(w->s, e);
-    if (!rc) rc = compiler_find(&w->compiler, &o->card, &o->given, e);
-    if (!rc) rc = open_journal(w, e);
-    if (!rc) rc = open_measurer(w, e);
-    w->env = (struct contest_env){ .t = &w->t, .g = w->g, .build = &w->build, .m = &w->table, .effort = &w->effort,
-                                   .cold_bytes = target_cold_bytes(&w->t), .journal = w->journal, .can_build = &w->can_build };
-    return rc;
-}
-
 int verb_verify(const struct options *o, struct q_err *e)
 {
-    struct verifying w = { .o = o, .build.signal_fd = -1 };
-    int rc = verb_store(o, &w.s, e);
-    if (!rc) rc = gen_open(&w.g, o->generator, e);
-    if (!rc) rc = open_verifying(&w, e);
+    struct verifying w = { .ops = 0 };
+    int rc = proving_open(&w.p, o, o->n_args ? o->args[0] : NULL, BRIEF_US, e);
     if (!rc) fprintf(stderr, "card %s\n", o->card.key);
     if (!rc) rc = verify_all(&w, e);
-    int stopped = rc && w.build.signal_fd >= 0 && verb_interrupted(w.build.signal_fd);
-    measure_close(w.measure);
-    journal_close(w.journal, 0);
-    if (w.build.signal_fd >= 0) close(w.build.signal_fd);
-    look_close(&w.look);
-    target_close(&w.t);
-    if (w.g) gen_close(w.g);
-    store_close(w.s);
+    int stopped = proving_close(&w.p, rc);
     return stopped ? q_fail(e, Q_EIO, "interrupted: the ops above are verified"), VERB_INTERRUPTED : rc;
 }

@@ -7,6 +7,7 @@ static const struct verb verbs[] = {
     { "plan", VERB_MODEL | VERB_CARD, 0, 1, "an op or nothing", verb_plan },
     { "explain", VERB_CARD | VERB_MODEL_TOO, 1, 2, "an OP and, if you like, a part of a shape", verb_explain },
     { "verify", VERB_CARD | VERB_MODEL_TOO | VERB_HERE | VERB_STOPS, 0, 1, "an op or nothing", verb_verify },
+    { "compare", VERB_CARD | VERB_MODEL_TOO | VERB_HERE | VERB_STOPS, 1, 1, "one FILE of `tune list --measured`", verb_compare },
     { "list", VERB_CARD | VERB_MODEL_TOO, 0, 0, "", verb_list },
     { "export", VERB_CARD | VERB_OUTPUT, 0, 0, "", verb_export },
     { "build", VERB_MODEL | VERB_CARD | VERB_OUTPUT | VERB_STOPS, 0, 0, "", verb_build },

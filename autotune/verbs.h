@@ -40,6 +40,7 @@ int verb_tune(const struct options *o, struct q_err *e);
 int verb_plan(const struct options *o, struct q_err *e);
 int verb_explain(const struct options *o, struct q_err *e);
 int verb_verify(const struct options *o, struct q_err *e);
+int verb_compare(const struct options *o, struct q_err *e);
 int verb_list(const struct options *o, struct q_err *e);
 int verb_export(const struct options *o, struct q_err *e);
 int verb_build(const struct options *o, struct q_err *e);

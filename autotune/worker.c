@@ -21,9 +21,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { CHECKS = 2, REPEATS = 10, MOST_SAMPLES = 64, MOST_CALLS = 2000, LOADED = 16 };
-#define SAMPLE_US 300.0       /* a sample of a small kernel is many calls */
-#define LONG_US 20e3          /* a call that long needs none before it to warm up */
+enum { CHECKS = 2, REPEATS = 10, MOST_SAMPLES = 64, LOADED = 16 };
 
 struct problem {
     const struct op_ref *ref;  /* NULL: the slot is empty */
@@ -199,14 +197,6 @@ static int do_check(struct worker *w, struct problem *p, const cJSON *q, cJSON *
 
 /* --- time -------------------------------------------------------------------------------------------------------------- */
 
-/* us[from] to us[n - 1]. */
-static int take_samples(struct worker *w, struct bed_ring *r, const struct q_kernel *k, int calls, int from, int n, double *us, struct q_err *e)
-{
-    int rc = Q_OK;
-    for (int i = from; i < n && !rc; i++) rc = bed_time(&w->bed, r, k, calls, &us[i], &w->fault, e);
-    return rc;
-}
-
 /* What the driver tells right behind the samples. Non-zero: heat or a brake slowed them, and another look is worth its time. */
 static int note_clocks(const struct worker *w, cJSON *answer)
 {
@@ -227,21 +217,15 @@ static int note_clocks(const struct worker *w, cJSON *answer)
 
 static int do_time(struct worker *w, struct problem *p, const cJSON *q, cJSON *answer, struct q_err *e)
 {
-    double size = cJSON_GetNumberValue(cJSON_GetObjectItem(q, "size")), n = cJSON_GetNumberValue(cJSON_GetObjectItem(q, "n")), once;
+    double size = cJSON_GetNumberValue(cJSON_GetObjectItem(q, "size")), n = cJSON_GetNumberValue(cJSON_GetObjectItem(q, "n")), us[MOST_SAMPLES];
     const struct q_kernel *k;
     int rc = load(w, q, &k, e);
     if (!rc && !(size >= 0 && size < p->n_rings && n >= 1 && n <= MOST_SAMPLES)) rc = q_fail(e, Q_EINTERNAL, "no such size or number of samples");
     if (rc) return rc;
     struct bed_ring *r = &p->ring[(int)size];
-    rc = bed_time(&w->bed, r, k, 1, &once, &w->fault, e);          /* wakes the team, brings in the code */
-    if (!rc && once < SAMPLE_US) rc = bed_time(&w->bed, r, k, 1, &once, &w->fault, e);
-    double fit = SAMPLE_US / (once > 0.01 ? once : 0.01);
-    int calls = fit < 1 ? 1 : fit > MOST_CALLS ? MOST_CALLS : (int)fit;
-    double us[MOST_SAMPLES];
-    us[0] = once;
-    if (!rc) rc = take_samples(w, r, k, calls, once < LONG_US ? 0 : 1, (int)n, us, e);
+    rc = bed_samples(&w->bed, r, k, (int)n, us, &w->fault, e);
     if (!rc && note_clocks(w, answer)) {
-        rc = take_samples(w, r, k, calls, 0, (int)n, us, e);
+        rc = bed_samples(&w->bed, r, k, (int)n, us, &w->fault, e);
         if (!rc) note_clocks(w, answer);
     }
     if (!rc) cJSON_AddItemToObject(answer, "us", cJSON_CreateDoubleArray(us, (int)n));

@@ -13,9 +13,8 @@ export function exportChat(chat, toRequest) {
 }
 
 function item(chat, chosen, running, act) {
-    const choose = button(titleOf(chat) + (running ? ' …' : ''), () => act.choose(chat), 'choose');
-    choose.setAttribute('aria-current', chosen);
-    const row = h('li', { className: chosen ? 'chosen' : '' }, choose);
+    const row = h('li', { className: chosen ? 'chosen' : '' },
+        h('button', { type: 'button', className: 'choose', 'aria-current': chosen, onclick: () => act.choose(chat) }, titleOf(chat), running ? ' …' : null));
     if (!chosen) return row;
     row.append(h('p', { className: 'buttons small' },
         button(t('rename'), async () => {

@@ -41,9 +41,7 @@ function isMessage(m) {
     return ['user', 'assistant', 'tool'].includes(m?.role) && typeof m.content === 'string' && (m.calls === undefined || Array.isArray(m.calls));
 }
 
-function isChat(chat) {
-    return typeof chat?.id === 'string' && typeof chat.title === 'string' && Array.isArray(chat.messages) && chat.messages.every(isMessage);
-}
+const isChat = (chat) => typeof chat?.id === 'string' && typeof chat.title === 'string' && Array.isArray(chat.messages) && chat.messages.every(isMessage);
 
 /** All of them, the one used last first. Damaged entries are left alone and not shown. */
 export function loadChats() {

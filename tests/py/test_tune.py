@@ -1,6 +1,7 @@
 """quarry-tune --effort none from end to end: a set is built once, found again quickly, and repaired when something is damaged.
 
 Needs the built programs (QUARRY_BUILD), a C compiler and tests/models/tiny.gguf."""
+import hashlib
 import json
 import os
 import pathlib
@@ -565,6 +566,83 @@ def test_verify_needs_something_to_verify(tmp_path):
     done = tune(tmp_path, "verify", "-t", "1", "--device", "cpu")
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and "nothing was measured for cpu:" in done.stderr
     assert tune(tmp_path, "verify", "--card", "cpu:avx2").returncode == 2
+
+
+def compare(home, other, *args):
+    return tune(home, "compare", str(other), "-t", "1", "--device", "cpu", *args)
+
+
+def with_params(record, params):
+    """The record as another tune would have it with these params: kernel and text are what the generator gives."""
+    def unit(p):
+        return subprocess.run([BUILD / "quarry-gen", record["op"], "--shape", record["shape"], "--params", p, "--unit", "--card", record["card"]],
+                              capture_output=True, text=True, check=True).stdout
+    assert hashlib.sha256(unit(record["params"]).encode()).hexdigest() == record["source"]
+    text = unit(params)
+    return record | {"params": params, "kernel": re.match(r"/\* (\w+):", text).group(1), "source": hashlib.sha256(text.encode()).hexdigest()}
+
+
+@pytest.fixture
+def two_sets(tuned, tmp_path):
+    """A home with what was tuned, its records as a file, and these with a slow winner of swiglu."""
+    home, _ = copy_of(tuned, tmp_path)
+    records = [json.loads(line) for line in tune(home, "list", "--measured", "-t", "1", "--device", "cpu").stdout.splitlines()]
+    slow = with_params(next(r for r in records if r["op"] == "swiglu"), "isa=scalar,fma=soft")
+    (tmp_path / "same.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    (tmp_path / "slow.jsonl").write_text("".join(json.dumps(slow if r["op"] == "swiglu" else r) + "\n" for r in records))
+    return home, tmp_path / "same.jsonl", tmp_path / "slow.jsonl", slow
+
+
+def test_compare_duels_where_two_tunes_differ(two_sets):
+    home, same, slow, record = two_sets
+    n = len(same.read_text().splitlines())
+    before = {p: p.read_bytes() for p in tuned_records(home)}
+    done = compare(home, same)
+    assert done.returncode == 0 and re.fullmatch(rf"{n} winners the same, 0 within 2 %, 0 better there, 0 worse there; [\d.]+ s\n", done.stdout), done
+    done = compare(home, slow)
+    assert done.returncode == 1 and done.stderr.splitlines()[-1] == "quarry-tune: 1 winner differs by more than 2 %", done
+    row, counts = done.stdout.splitlines()
+    assert re.fullmatch(r"worse   swiglu n=768,out=q8: here isa=\S+ [\d.]+ us, there isa=scalar\S* [\d.]+ us: [\d.]+ % slower", row)
+    assert counts.startswith(f"{n - 1} winners the same, 0 within 2 %, 0 better there, 1 worse there")
+    assert {p: p.read_bytes() for p in tuned_records(home)} == before
+    path, _ = record_of(home, "swiglu")
+    write_record(path, record)
+    done = compare(home, same, "--json", "-m", str(TINY))
+    told = json.loads(done.stdout)
+    assert done.returncode == 1 and told["better"] == 1 and told["same"] == n - 1 and told["worse"] == told["failed"] == 0
+    row, = told["differ"]
+    assert row["verdict"] == "better" and row["own"] == record["params"] and row["gain"] > 0.02 and row["own_us"] > row["other_us"] > 0
+
+
+def test_compare_tells_of_kernels_that_fail_here(two_sets, tmp_path):
+    home, _, slow, record = two_sets
+    cc = tmp_path / "breaking-cc"
+    cc.write_text('#!/bin/sh\n[ "$1" = --version ] && { echo "other 99.2"; exit 0; }\n'
+                  f'case "$*" in *{record["kernel"]}.c*) sed -i "/^void swiglu/{{n;s/{{/{{ return;/}}" ./*.c ;; esac\nexec cc "$@"\n')
+    cc.chmod(0o755)
+    done = compare(home, slow, "--cc", str(cc))
+    assert done.returncode == 1 and done.stderr.splitlines()[-1] == "quarry-tune: 1 winner fails here"
+    assert re.match(r"failed  swiglu n=768,out=q8: here \S+, there \S+: .*expected", done.stdout)
+
+
+def test_compare_believes_nothing_that_a_file_says(two_sets, tmp_path):
+    home, same, slow, record = two_sets
+    before = state(home)
+    bad = tmp_path / "bad.jsonl"
+    for change, why in (({"params": "isa=abacus"}, "isa"), ({"source": "0" * 64}, "not what this version's generator makes"),
+                        ({"kernel": "system"}, "not what this version's generator makes"), ({"shape": "n=9999999,out=q8"}, "beyond 1048576"),
+                        ({"card": "cpu:avx2,t=77"}, "expected records of"), ({"generator": "0" * 64}, "no problem that was measured here")):
+        bad.write_text(json.dumps(record | change) + "\n")
+        done = compare(home, bad)
+        assert done.returncode == 1 and done.stdout == "" and why in done.stderr.splitlines()[-1], (change, done)
+    for text, why in (("{" * 100, "bad.jsonl:1"), ("", "no problem that was measured here"), ("\0\1\2", "bad.jsonl:1")):
+        bad.write_text(text)
+        done = compare(home, bad)
+        assert done.returncode == 1 and done.stdout == "" and why in done.stderr.splitlines()[-1], (text, done)
+    assert compare(home, tmp_path / "none.jsonl").returncode == 1
+    assert compare(tmp_path / "empty", same).returncode == 1
+    assert state(home) == before
+    assert tune(home, "compare").returncode == 2 and tune(home, "compare", str(same), "--card", "cpu:avx2").returncode == 2
 
 
 def test_list_tells_what_a_model_would_run_with(tuned):

@@ -184,14 +184,15 @@ static void a_ring_is_larger_than_a_cache(void **state)
     struct bed_ring r;
     struct q_kernel k = { 0 };
     double us;
-    int fault = 0;
+    int fault = 0, disturbed = 1;
     assert_int_equal(bed_ring_make(&b, &r, ref, &shape, &size, 1e6, NULL), 0);
     assert_true(r.n > 1 && (double)r.p[0].bytes * r.n >= 1e6 && (double)r.p[0].bytes * (r.n - 1) < 1e6);
     assert_int_equal(c->blocks, r.n);
     for (int i = 1; i < r.n; i++) assert_memory_not_equal(r.p[0].args, r.p[i].args, ref->args_bytes);
-    assert_int_equal(bed_time(&b, &r, &k, r.n + 1, &us, &fault, NULL), 0);
+    assert_int_equal(bed_time(&b, &r, &k, r.n + 1, &us, &disturbed, &fault, NULL), 0);
     assert_int_equal(c->launches, 2 * r.n);
     assert_float_equal(us, 10, 1e-9);
+    assert_false(disturbed);
     bed_ring_free(&b, &r);
     assert_int_equal(c->blocks, 0);
 }
