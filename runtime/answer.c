@@ -113,3 +113,9 @@ void q_answer_text(char dst[Q_ANSWER_TEXT], const struct q_answer *a)
     if (n < 2) snprintf(dst, Q_ANSWER_TEXT, "%d token%s", n, n == 1 ? "" : "s");
     else snprintf(dst, Q_ANSWER_TEXT, "%d tokens, the last %d in %.3f s: %.1f tok/s", n, n - 1, a->decode_s, q_answer_rate(a));
 }
+
+const char *q_reuse_name(enum q_reuse r)
+{
+    static const char *const names[Q_REUSE_KINDS] = {"untold", "slot", "snapshot", "empty", "different", "no_place", "busy"};
+    return names[r];
+}

@@ -48,8 +48,25 @@ struct q_answer_opts {
     void *arg;
 };
 
+/* Where the beginning of a prompt came from, or why all of it was read (a scheduler tells, scheduler.h; answer.c does not). A recurrent state
+ * cannot be rewound, so a kept sequence that goes another way is of use only up to the last place where its state was kept. */
+enum q_reuse {
+    Q_REUSE_UNTOLD,
+    Q_REUSE_SLOT,        /* from a finished answer's sequence */
+    Q_REUSE_SNAPSHOT,    /* from a kept place */
+    Q_REUSE_EMPTY,       /* nothing was kept */
+    Q_REUSE_DIFFERENT,   /* what is kept begins with other tokens */
+    Q_REUSE_NO_PLACE,    /* something kept begins alike, but its state was not kept there */
+    Q_REUSE_BUSY,        /* the same, and an answer is being written from it now */
+    Q_REUSE_KINDS
+};
+/* "slot", "no_place", ... */
+const char *q_reuse_name(enum q_reuse r);
+
 struct q_answer {
     int n_prompt, n_cached, n_generated;   /* tokens: of the prompt, of those re-used, of the answer with its end token */
+    enum q_reuse reuse;
+    int n_shared;                          /* tokens that the prompt has in common with what is kept, at least n_cached */
     int n_thinking;                        /* of the answer's: in its think block, tags included */
     int stopped_by;                        /* index of the stop string met, -1 */
     enum q_finish finish;

@@ -13,19 +13,26 @@ struct q_chat {
     struct chat_template *template;
 };
 
+/* The file's name alone: what is said of a template reaches clients of a server. */
+static const char *file_name(const struct q_model *m)
+{
+    const char *slash = strrchr(m->path, '/');
+    return slash ? slash + 1 : m->path;
+}
+
 int q_chat_open(struct q_chat **out, const struct q_engine *en, const char *jinja, struct q_err *e)
 {
     const struct q_model *m = q_engine_model(en);
     struct gguf_str file = {0};
     char where[4160];
-    if (!q_engine_tokenizer(en)) return q_fail(e, Q_EMISS, "%s has no tokenizer, so it cannot chat", m->path);
+    if (!q_engine_tokenizer(en)) return q_fail(e, Q_EMISS, "%s has no tokenizer, so it cannot chat", file_name(m));
     int rc = jinja ? Q_OK : gguf_get_str(m->file, "tokenizer.chat_template", &file, e);
-    if (rc == Q_EMISS) return q_fail(e, Q_EMISS, "%s has no chat template (key tokenizer.chat_template)", m->path);
+    if (rc == Q_EMISS) return q_fail(e, Q_EMISS, "%s has no chat template (key tokenizer.chat_template)", file_name(m));
     if (rc) return rc;
     struct q_chat *c = calloc(1, sizeof *c);
     if (!c) return q_fail(e, Q_EMEM, "no memory for a chat");
     c->tokenizer = q_engine_tokenizer(en);
-    snprintf(where, sizeof where, "%s: chat template", jinja ? "given" : m->path);
+    snprintf(where, sizeof where, "%s: chat template", jinja ? "given" : file_name(m));
     rc = chat_template_open(&c->template, jinja ? jinja : file.s, jinja ? strlen(jinja) : file.n, where, e);
     if (rc) free(c);
     else *out = c;

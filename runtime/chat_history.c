@@ -1,6 +1,8 @@
 #include "chat_history.h"
+#include "text.h"
 #include <cjson/cJSON.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Invariant: a system message, if there is one, is the first. */
 struct chat_history {
@@ -80,4 +82,24 @@ int chat_history_json(const struct chat_history *h, char **text, struct q_err *e
 {
     *text = cJSON_PrintUnformatted(h->list);
     return *text ? Q_OK : q_fail(e, Q_EMEM, "no memory for the messages");
+}
+
+static int put(struct tok_text *to, const char *s, struct q_err *e) { return q_text_add(to, s, strlen(s), e); }
+
+int chat_history_markdown(const struct chat_history *h, char **text, struct q_err *e)
+{
+    struct tok_text t = {0};
+    int rc = Q_OK;
+    for (const cJSON *m = h->list->child; m && !rc; m = m->next) {
+        const char *role = cJSON_GetObjectItemCaseSensitive(m, "role")->valuestring;
+        const char *name = !strcmp(role, "user") ? "## You\n\n" : !strcmp(role, "system") ? "## System\n\n" : "## Model\n\n";
+        rc = put(&t, m == h->list->child ? "" : "\n", e);
+        if (!rc) rc = put(&t, name, e);
+        if (!rc) rc = put(&t, cJSON_GetObjectItemCaseSensitive(m, "content")->valuestring, e);
+        if (!rc) rc = put(&t, "\n", e);
+    }
+    if (!rc) rc = q_text_add(&t, "", 1, e);
+    if (rc) free(t.at);
+    else *text = t.at;
+    return rc;
 }

@@ -18,5 +18,7 @@ void chat_history_drop_last(struct chat_history *h);
 void chat_history_clear(struct chat_history *h);
 /* *text is malloc'd: a list of messages. */
 int chat_history_json(const struct chat_history *h, char **text, struct q_err *e);
+/* The same for people: a heading a message, without thinking. */
+int chat_history_markdown(const struct chat_history *h, char **text, struct q_err *e);
 
 #endif

@@ -23,18 +23,19 @@ int cli_sampling_option(struct cli_sampling *s, const struct q_cli *c, int opt, 
         if (real[i].opt != opt) continue;
         if (cli_float(c, real[i].name, value, &v)) return -1;
         *real[i].to = (float)v;
+        s->given |= 1u << (opt - CLI_TEMP);
         return 0;
     }
     if (cli_int(c, opt == CLI_TOP_K ? "--top-k" : "--seed", value, 0, 0x7FFFFFFFFFFFFFFF, &n)) return -1;
     if (opt == CLI_TOP_K) s->params.top_k = n > 1 << 30 ? 0 : (int)n;
     else s->params.seed = (uint64_t)n;
-    s->seeded |= opt == CLI_SEED;
+    s->given |= 1u << (opt - CLI_TEMP);
     return 0;
 }
 
 void cli_sampling_seed(struct cli_sampling *s)
 {
-    if (s->params.temp > 0 && !s->seeded) s->params.seed = (uint64_t)time(NULL);
+    if (s->params.temp > 0 && !cli_sampling_given(s, CLI_SEED)) s->params.seed = (uint64_t)time(NULL);
 }
 
 void cli_sampling_fact(const struct cli_sampling *s, const struct q_cli *c)

@@ -15,13 +15,14 @@ extern const char cli_sampling_help[];
 
 struct cli_sampling {
     struct q_sampling_params params;
-    int seeded;
+    unsigned given;              /* a bit an option */
 };
 
 void cli_sampling_start(struct cli_sampling *s);
 static inline int cli_is_sampling(int opt) { return opt >= CLI_TEMP && opt < CLI_SAMPLING_END; }
 /* Takes such an option; 0, or -1 after a line on stderr when its value is no number. q_sampling_check judges the ranges. */
 int cli_sampling_option(struct cli_sampling *s, const struct q_cli *c, int opt, const char *value);
+static inline int cli_sampling_given(const struct cli_sampling *s, int opt) { return (int)(s->given >> (opt - CLI_TEMP) & 1); }
 /* Draws a seed where one is needed and none was given. */
 void cli_sampling_seed(struct cli_sampling *s);
 /* Tells the seed in use, if one is. */

@@ -8,6 +8,8 @@ int cmd_chat(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_bench_url(int argc, char **argv);   /* bench with --url among its arguments */
+/* The key of servers that are talked to, from the environment: QUARRY_API_KEY, or NULL. */
+const char *cmd_api_key(void);
 int cmd_show(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 

@@ -44,7 +44,7 @@ static void help(void)
 {
     printf("usage: quarry bench --url URL [options]          a running server, from its client's side\n\n"
            "  --url URL           an OpenAI-compatible server: http://127.0.0.1:8080\n"
-           "  --api-key KEY       its key\n"
+           "  --api-key KEY       its key (default: QUARRY_API_KEY of the environment)\n"
            "  -m NAME             the model's name there (default: the first that it lists)\n"
            "  -p LIST             prompt tokens, about (297,1160,4620,18000)\n"
            "  -n N                tokens of each answer (128)\n"
@@ -263,7 +263,7 @@ static void print_json(const struct url_bench *b)
 
 static int open_clients(struct url_bench *b, struct q_err *e)
 {
-    struct http_client_opts o = {.url = b->url, .key = b->key};
+    struct http_client_opts o = {.url = b->url, .key = b->key ? b->key : cmd_api_key()};
     int rc = Q_OK;
     b->client = calloc((size_t)b->streams, sizeof *b->client);
     if (!b->client) return q_fail(e, Q_EMEM, "no memory for %ld streams", b->streams);

@@ -1,37 +1,13 @@
 /* quarry chat: a conversation in the terminal. What was read in earlier turns is not read again (answer.h). */
-#include "answer.h"
 #include "chat.h"
-#include "chat_history.h"
-#include "cli_sampling.h"
 #include "cmd.h"
-#include "cmd_chat_lines.h"
-#include "cmd_chat_show.h"
-#include "reply.h"
+#include "cmd_chat_impl.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_SYSTEM = CLI_SAMPLING_END, OPT_THINK, OPT_NO_THINK, OPT_HIDE };
-/* One place to go back to and one to come: the end of the last user turn, and of this one. */
-enum { SNAPS = 2, CTX_HINT = 8192 };
-
-struct chat {
-    struct q_cli cli;
-    struct cli_sampling sampling;
-    const char *system;
-    long most;                   /* tokens of an answer; < 0: no limit but the context */
-    int think;                   /* < 0: as the template has it */
-    int hide_thinking, failed, over;
-
-    struct q_engine *engine;
-    struct q_chat *template;
-    struct q_talk *talk;
-    struct chat_history *history;
-    struct chat_lines *lines;
-    struct chat_show show;
-    struct tok_ids ids;          /* of the prompt; used again for each turn */
-};
+enum { OPT_SYSTEM = CLI_SAMPLING_END, OPT_THINK, OPT_NO_THINK, OPT_HIDE, OPT_URL, OPT_KEY, OPT_NO_HISTORY };
 
 /* Set by Ctrl-C. A handler can reach nothing else. */
 static volatile sig_atomic_t interrupted;
@@ -61,18 +37,43 @@ static const struct option longs[] = {CLI_LONG,
                                       {"think", 0, 0, OPT_THINK},
                                       {"no-think", 0, 0, OPT_NO_THINK},
                                       {"hide-thinking", 0, 0, OPT_HIDE},
+                                      {"url", 1, 0, OPT_URL},
+                                      {"api-key", 1, 0, OPT_KEY},
+                                      {"no-history", 0, 0, OPT_NO_HISTORY},
                                       {0, 0, 0, 0}};
 
 static void help(void)
 {
-    printf("usage: quarry chat -m FILE [options]\n\n"
+    printf("usage: quarry chat -m FILE [options]              a model of this machine\n"
+           "       quarry chat --url URL [-m NAME] [options]  a running server\n\n"
            "Ctrl-C stops an answer, Ctrl-D leaves, /help lists what else can be typed. A line that ends in \\ goes on in the\n"
            "next one; pasted lines are one text. Where standard input is no terminal, each of its lines is a turn.\n\n"
            "  --system TEXT       a system message\n"
            "  --think, --no-think let the model think first, or not (default: as its template has it)\n"
            "  --hide-thinking     do not show what it thinks\n"
-           "  -n N                at most N tokens an answer\n%s%s",
+           "  -n N                at most N tokens an answer\n"
+           "  --no-history        neither read nor keep what was typed (else it is in quarry/chat_history in the folder of state)\n"
+           "  --url URL           an OpenAI-compatible server: http://127.0.0.1:8080 (-m NAME: its model, default the first that it lists)\n"
+           "  --api-key KEY       its key (default: QUARRY_API_KEY of the environment, which other users do not see)\n"
+           "Sampling that is not asked for is the server's choice with --url, and the likeliest token without:\n%s%s",
            cli_sampling_help, cli_engine_help);
+}
+
+static void note_engine_option(struct chat *c, int opt)
+{
+    if (c->engine_option || cli_is_sampling(opt) || opt == 'm' || opt == 'q') return;
+    for (const struct option *o = longs; o->name; o++)
+        if (o->val == opt) c->engine_option = o->name;
+}
+
+static int check_url(const struct chat *c)
+{
+    char line[128];
+    if (!c->url && c->key) return cli_usage(&c->cli, "--api-key goes with --url");
+    if (!c->url) return c->cli.engine.model ? 0 : cli_usage(&c->cli, "expected -m FILE, or --url URL");
+    if (!c->engine_option) return 0;
+    snprintf(line, sizeof line, "--%s is for a model of this machine, and with --url the server has it", c->engine_option);
+    return cli_usage(&c->cli, line);
 }
 
 static int parse_args(struct chat *c, int argc, char **argv)
@@ -88,15 +89,20 @@ static int parse_args(struct chat *c, int argc, char **argv)
         case OPT_THINK: c->think = 1; break;
         case OPT_NO_THINK: c->think = 0; break;
         case OPT_HIDE: c->hide_thinking = 1; break;
+        case OPT_URL: c->url = optarg; break;
+        case OPT_KEY: c->key = optarg; break;
+        case OPT_NO_HISTORY: c->no_history = 1; break;
         case 'h':
         case CLI_HELP: help(); return 1;
         case CLI_VERSION: cli_version(); return 1;
-        default: bad = cli_is_sampling(opt) ? cli_sampling_option(&c->sampling, &c->cli, opt, optarg) : cli_option(&c->cli, opt, optarg);
+        default:
+            bad = cli_is_sampling(opt) ? cli_sampling_option(&c->sampling, &c->cli, opt, optarg) : cli_option(&c->cli, opt, optarg);
+            note_engine_option(c, opt);
         }
         if (bad) return 3;
     }
     if (optind < argc) return cli_usage(&c->cli, "an argument without an option; texts are typed, not given") + 1;
-    if (!c->cli.engine.model) return cli_usage(&c->cli, "expected -m FILE") + 1;
+    if (check_url(c)) return 3;
     if (q_sampling_check(&c->sampling.params, &e)) return cli_usage(&c->cli, e.text) + 1;
     return 0;
 }
@@ -111,44 +117,40 @@ static int on_text(void *arg, enum q_part part, const char *s, size_t n)
     return chat_show_text(&c->show, part, s, n);
 }
 
-static int encode(struct chat *c, struct q_err *e)
-{
-    char *messages;
-    const char *options = c->think < 0 ? NULL : c->think ? "{\"enable_thinking\": true}" : "{\"enable_thinking\": false}";
-    int rc = chat_history_json(c->history, &messages, e);
-    if (rc) return rc;
-    c->ids.n = 0;
-    rc = q_chat_encode(c->template, messages, NULL, options, &c->ids, e);
-    free(messages);
-    if (!rc && c->ids.n > (size_t)q_engine_ctx(c->engine))
-        rc = q_fail(e, Q_ELIMIT, "with this the conversation has %zu tokens and the context is %d: /clear starts over, and -c N at the start gives more",
-                    c->ids.n, q_engine_ctx(c->engine));
-    return rc;
-}
-
 static void print_facts(const struct chat *c, const struct q_answer *a)
 {
-    int fresh = a->n_prompt - a->n_cached;
+    int fresh = a->n_prompt - a->n_cached, ctx = c->from->ctx;
     char text[Q_ANSWER_TEXT];
     const char *why[] = {"", "; stopped at the limit", "; stopped by Ctrl-C"};
     q_answer_text(text, a);
     cli_fact(&c->cli, "prompt %d token%s (%d re-used): %.1f tok/s; answer %s%s", a->n_prompt, cli_s(a->n_prompt), a->n_cached,
              a->prefill_s > 0 ? fresh / a->prefill_s : 0, text, why[a->finish]);
-    if (a->finish == Q_FINISH_LENGTH && a->n_prompt + a->n_generated > q_engine_ctx(c->engine))
-        fprintf(stderr, "quarry chat: the context of %d tokens is full: /clear starts over, and -c N at the start gives more\n", q_engine_ctx(c->engine));
+    if (a->finish == Q_FINISH_LENGTH && ctx && a->n_prompt + a->n_generated > ctx)
+        fprintf(stderr, "quarry chat: the context of %d tokens is full: /clear starts over, and -c N at the start gives more\n", ctx);
+}
+
+static int ask(struct chat *c, struct q_answer *a, struct q_err *e)
+{
+    struct chat_ask o = {.think = c->think, .most = c->most, .sampling = &c->sampling, .cancelled = cancelled, .text = on_text, .arg = c};
+    char *messages;
+    int rc = chat_history_json(c->history, &messages, e);
+    if (rc) return rc;
+    o.messages = messages;
+    chat_show_begin(&c->show);
+    rc = c->from->answer(c->from, &o, a, e);
+    int bad = chat_show_end(&c->show, rc != Q_OK);
+    free(messages);
+    if (!rc && (bad || ferror(stdout))) rc = q_fail(e, Q_EIO, "the answer could not be written or kept");
+    return rc;
 }
 
 static int answer(struct chat *c, struct q_err *e)
 {
-    struct q_answer_opts o = {.sampling = c->sampling.params, .max_tokens = (int)c->most, .cancelled = cancelled, .text = on_text, .arg = c};
     struct q_answer a;
-    o.thinking = q_reply_opens_thinking(q_engine_tokenizer(c->engine), c->ids.at, c->ids.n);
-    chat_show_begin(&c->show);
-    int rc = q_talk_answer(c->talk, c->ids.at, c->ids.n, &o, &a, e);
-    int bad = chat_show_end(&c->show);
-    if (!rc && (bad || ferror(stdout))) rc = q_fail(e, Q_EIO, "the answer could not be written or kept");
+    int rc = ask(c, &a, e);
     if (rc) return rc;
     print_facts(c, &a);
+    chat_count(&c->totals, &a);
     if (a.finish == Q_FINISH_CANCELLED && !a.n_generated) {
         chat_history_drop_last(c->history);
         return Q_OK;
@@ -162,83 +164,9 @@ static void take_turn(struct chat *c, const char *text)
     struct q_err e;
     int rc = chat_history_user(c->history, text, &e), added = !rc;
     interrupted = 0;
-    if (!rc) rc = encode(c, &e);
     if (!rc) rc = answer(c, &e);
     if (!rc) return;
     if (added) chat_history_drop_last(c->history);
-    c->failed = cli_fail(&c->cli, &e);
-}
-
-/* ---- commands ---- */
-
-static void do_think(struct chat *c, const char *rest)
-{
-    c->think = 1;
-    cli_fact(&c->cli, "the model thinks before it answers");
-}
-
-static void do_no_think(struct chat *c, const char *rest)
-{
-    c->think = 0;
-    cli_fact(&c->cli, "the model answers without thinking");
-}
-
-static void do_clear(struct chat *c, const char *rest)
-{
-    chat_history_clear(c->history);
-    cli_fact(&c->cli, "the conversation is forgotten");
-}
-
-static void do_exit(struct chat *c, const char *rest) { c->over = 1; }
-static void do_help(struct chat *c, const char *rest);
-
-static void do_system(struct chat *c, const char *rest)
-{
-    struct q_err e;
-    if (chat_history_system(c->history, *rest ? rest : NULL, &e)) c->failed = cli_fail(&c->cli, &e);
-    else cli_fact(&c->cli, *rest ? "the system message is set" : "there is no system message now");
-}
-
-static const struct command {
-    const char *name;
-    void (*run)(struct chat *, const char *rest);
-    int takes_text;
-    const char *what;
-} commands[] = {
-    {"/help", do_help, 0, "this list"},
-    {"/think", do_think, 0, "let the model think before it answers"},
-    {"/no_think", do_no_think, 0, "do not"},
-    {"/system", do_system, 1, "TEXT: another system message; without TEXT: none"},
-    {"/clear", do_clear, 0, "forget the conversation, keep the system message"},
-    {"/exit", do_exit, 0, "leave (as Ctrl-D does)"},
-};
-
-static void do_help(struct chat *c, const char *rest)
-{
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) fprintf(stderr, "%-10s %s\n", commands[i].name, commands[i].what);
-    fprintf(stderr, "A line that ends in \\ goes on in the next one; pasted lines are one text. A text that begins with / goes behind a space.\n"
-                    "Ctrl-C stops an answer.\n");
-}
-
-static const struct command *find_command(const char *line, size_t n)
-{
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (strlen(commands[i].name) == n && !memcmp(line, commands[i].name, n)) return &commands[i];
-    return NULL;
-}
-
-static void run_command(struct chat *c, const char *line)
-{
-    struct q_err e;
-    size_t n = strcspn(line, " \t\n");
-    const char *rest = line + n + strspn(line + n, " \t\n");
-    const struct command *found = find_command(line, n);
-    if (found && (found->takes_text || !*rest)) {
-        found->run(c, rest);
-        return;
-    }
-    if (found) q_fail(&e, Q_EINPUT, "%s takes no text; a text that begins with / goes behind a space", found->name);
-    else q_fail(&e, Q_EINPUT, "no command %.*s; /help lists them, and a text that begins with / goes behind a space", n < 40 ? (int)n : 40, line);
     c->failed = cli_fail(&c->cli, &e);
 }
 
@@ -250,7 +178,7 @@ static void take_line(struct chat *c, const char *text, size_t n)
     if (q_chat_check_text("the line", text, n, &e)) {
         c->failed = cli_fail(&c->cli, &e);
     } else if (*text == '/') {
-        run_command(c, text);
+        chat_command(c, text);
     } else if (strspn(text, " \t\n") < n) {
         take_turn(c, text);
     }
@@ -275,18 +203,23 @@ static void converse(struct chat *c)
     if (person && !c->over) fputc('\n', stderr);
 }
 
+static void say(void *arg, const char *line) { cli_fact(arg, "%s", line); }
+
+static int open_from(struct chat *c, struct q_err *e)
+{
+    const struct chat_server s = {
+        .url = c->url, .key = c->key ? c->key : cmd_api_key(), .model = c->cli.engine.model, .cancelled = cancelled, .arg = c};
+    if (!c->url) return chat_from_engine(&c->from, &c->cli.engine, e);
+    catch_interrupt(1);
+    return chat_from_url(&c->from, &s, &c->cli, e);
+}
+
 static int open_chat(struct chat *c, struct q_err *e)
 {
-    c->cli.engine.max_snaps = SNAPS;
-    c->cli.engine.ctx_hint = CTX_HINT;
-    mask_interrupt(SIG_BLOCK);                   /* the engine's threads keep this mask: Ctrl-C is for this one */
-    int rc = q_engine_open(&c->engine, &c->cli.engine, e);
-    mask_interrupt(SIG_UNBLOCK);
-    if (!rc) rc = q_chat_open(&c->template, c->engine, NULL, e);
-    if (!rc) rc = q_talk_open(&c->talk, c->engine, e);
+    int rc = open_from(c, e);
     if (!rc) rc = chat_history_open(&c->history, e);
     if (!rc && c->system) rc = chat_history_system(c->history, c->system, e);
-    if (!rc) rc = chat_lines_open(&c->lines, e);
+    if (!rc) rc = chat_lines_open(&c->lines, !c->no_history, say, &c->cli, e);
     return rc;
 }
 
@@ -294,11 +227,9 @@ static void close_chat(struct chat *c)
 {
     chat_lines_close(c->lines);
     chat_history_close(c->history);
-    q_talk_close(c->talk);
-    q_chat_close(c->template);
-    q_engine_close(c->engine);
+    if (c->from) c->from->close(c->from);
     chat_show_close(&c->show);
-    free(c->ids.at);
+    free(c->saved);
 }
 
 int cmd_chat(int argc, char **argv)
@@ -309,13 +240,13 @@ int cmd_chat(int argc, char **argv)
     cli_sampling_start(&c.sampling);
     int stop = parse_args(&c, argc, argv);
     if (stop) return stop - 1;
-    cli_sampling_seed(&c.sampling);
+    if (!c.url) cli_sampling_seed(&c.sampling);
     chat_show_open(&c.show, c.hide_thinking);
     int rc = open_chat(&c, &e);
     if (rc) c.failed = cli_fail(&c.cli, &e);
-    else cli_sampling_fact(&c.sampling, &c.cli);
+    else if (!c.url) cli_sampling_fact(&c.sampling, &c.cli);
     int person = !rc && chat_lines_interactive(c.lines);
     if (!rc) converse(&c);
     close_chat(&c);
-    return rc || (c.failed && !person);
+    return rc && interrupted ? 130 : rc || (c.failed && !person);
 }

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
+#include "cmd_chat_kept.h"
 #include "cmd_chat_lines.h"
 #include "cmd_chat_term.h"
+#include "cmd_chat_width.h"
 #include "text.h"
 #include <errno.h>
 #include <histedit.h>
@@ -20,6 +22,8 @@ enum { PASTE_MS = 15 };
 struct chat_lines {
     EditLine *edit;          /* NULL: plain */
     History *history;
+    struct chat_kept kept;
+    wchar_t pushed;          /* read, and not the editor's yet; 0: none */
     struct tok_text text;    /* owned: what was read last */
     char *plain;             /* owned: getline's */
     size_t cap;
@@ -72,11 +76,10 @@ static int read_byte(EditLine *edit, char *c)
 }
 
 /* One character of UTF-8; bytes that are none are dropped. */
-static int read_char(EditLine *edit, wchar_t *out)
+static int read_one(EditLine *edit, wchar_t *out)
 {
     mbstate_t state = {0};
     char c;
-    chat_term_note();
     errno = 0;
     for (int got; (got = read_byte(edit, &c)) > 0;) {
         size_t n = mbrtowc(out, &c, 1, &state);
@@ -86,6 +89,26 @@ static int read_char(EditLine *edit, wchar_t *out)
     }
     self(edit)->broken = errno == EINTR;
     return -1;
+}
+
+/* The next character, with the marks that came together with it where both are one (cmd_chat_width.h). */
+static int read_char(EditLine *edit, wchar_t *out)
+{
+    struct chat_lines *l = self(edit);
+    wchar_t next, both;
+    int got = 1;
+    chat_term_note();
+    *out = l->pushed;
+    l->pushed = 0;
+    if (!*out) got = read_one(edit, out);
+    while (got == 1 && *out >= 'A' && !l->pushed && waiting(0) > 0) {
+        if (read_one(edit, &next) != 1) break;
+        both = chat_width_is_mark(next) ? chat_width_composed(*out, next) : 0;
+        if (both) *out = both;
+        else l->pushed = next;
+    }
+    *out = got == 1 ? chat_width_shown(*out) : 0;
+    return got;
 }
 
 /* What lies between the marks, with line ends as \n and without other control characters. */
@@ -107,16 +130,18 @@ static unsigned char paste(EditLine *edit, int key)
     return CC_REFRESH;
 }
 
-static int open_editor(struct chat_lines *l, struct q_err *e)
+static int open_editor(struct chat_lines *l, int keep, void (*say)(void *arg, const char *line), void *arg, struct q_err *e)
 {
     HistEvent event;
+    struct q_err why;
     const char *terminal = NULL;
     use_utf8();
     l->history = history_init();
     l->edit = el_init("quarry", stdin, stdout, stderr);
     if (!l->history || !l->edit) return q_fail(e, Q_EMEM, "no memory for a line editor");
-    history(l->history, &event, H_SETSIZE, 1000);
+    history(l->history, &event, H_SETSIZE, CHAT_KEPT_MOST);
     history(l->history, &event, H_SETUNIQUE, 1);
+    if (keep && chat_kept_open(&l->kept, l->history, &why)) say(arg, why.text);
     el_set(l->edit, EL_CLIENTDATA, l);
     el_set(l->edit, EL_PROMPT, prompt);
     el_set(l->edit, EL_EDITOR, "emacs");
@@ -132,11 +157,11 @@ static int open_editor(struct chat_lines *l, struct q_err *e)
     return Q_OK;
 }
 
-int chat_lines_open(struct chat_lines **out, struct q_err *e)
+int chat_lines_open(struct chat_lines **out, int keep, void (*say)(void *arg, const char *line), void *arg, struct q_err *e)
 {
     struct chat_lines *l = calloc(1, sizeof *l);
     if (!l) return q_fail(e, Q_EMEM, "no memory for reading lines");
-    int rc = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) ? open_editor(l, e) : Q_OK;
+    int rc = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) ? open_editor(l, keep, say, arg, e) : Q_OK;
     if (rc) chat_lines_close(l);
     else *out = l;
     return rc;
@@ -177,7 +202,9 @@ static ssize_t read_line(struct chat_lines *l, const char **line)
 static void remember(struct chat_lines *l)
 {
     HistEvent event;
-    if (l->edit && strspn(l->text.at, " \t\r\n") < l->text.n) history(l->history, &event, H_ENTER, l->text.at);
+    if (!l->edit || strspn(l->text.at, " \t\r\n") == l->text.n) return;
+    history(l->history, &event, H_ENTER, l->text.at);
+    chat_kept_add(&l->kept, l->text.at);
 }
 
 /* Whether another line belongs to the text; takes a backslash away that says so. Lines that were typed ahead, during an answer, come at
@@ -204,8 +231,10 @@ enum chat_line chat_lines_read(struct chat_lines *l, const char **text, size_t *
         if (got < 0 || !goes_on(l, ahead)) break;
     }
     if (q_text_add(&l->text, "", 1, NULL)) return CHAT_LINE_END;
-    *text = l->text.at;
-    *n = --l->text.n;
+    l->text.n--;
     remember(l);
+    if (l->edit) l->text.n = chat_width_back(l->text.at, l->text.n);
+    *text = l->text.at;
+    *n = l->text.n;
     return CHAT_LINE;
 }

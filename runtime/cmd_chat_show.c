@@ -62,8 +62,9 @@ int chat_show_text(struct chat_show *s, enum q_part part, const char *text, size
     return fflush(stdout);
 }
 
-int chat_show_end(struct chat_show *s)
+int chat_show_end(struct chat_show *s, int failed)
 {
+    if (failed && !s->shown) return 0;
     if (s->terminal && s->shown && s->part == Q_PART_THINKING) fputs(PLAIN, stdout);
     fputs(s->terminal ? "\n\n" : "\n", stdout);
     fflush(stdout);

@@ -19,7 +19,7 @@ void chat_show_close(struct chat_show *s);
 void chat_show_begin(struct chat_show *s);
 /* Non-zero: it cannot be shown or kept. */
 int chat_show_text(struct chat_show *s, enum q_part part, const char *text, size_t n);
-/* Ends the line; non-zero: no memory for the texts' ends. */
-int chat_show_end(struct chat_show *s);
+/* Ends the line, if there is one after a failure; non-zero: no memory for the texts' ends. */
+int chat_show_end(struct chat_show *s, int failed);
 
 #endif

@@ -61,14 +61,17 @@ int q_constraint_clone(struct q_constraint **copy, const struct q_constraint *c,
 
 /* ---- what was built before ---- */
 
+enum { MOST_KEPT = 8 << 20 };
+
 static void make_key(unsigned char key[32], char kind, const struct constrain_text *text)
 {
     crypto_generichash_state h;
     const char rules[3] = {kind, (char)text->tools.required, (char)text->tools.parallel};
-    const char *only = text->tools.only ? text->tools.only : "";
+    const char *only = text->tools.only ? text->tools.only : "", *otherwise = text->tools.otherwise ? text->tools.otherwise : "";
     crypto_generichash_init(&h, NULL, 0, 32);
     crypto_generichash_update(&h, (const unsigned char *)rules, sizeof rules);
     crypto_generichash_update(&h, (const unsigned char *)only, strlen(only) + 1);
+    crypto_generichash_update(&h, (const unsigned char *)otherwise, strlen(otherwise) + 1);
     crypto_generichash_update(&h, (const unsigned char *)text->at, text->n);
     crypto_generichash_final(&h, key, 32);
 }
@@ -88,10 +91,11 @@ static struct shared_program *find_kept(struct vocabulary *v, const unsigned cha
     return p;
 }
 
-/* In the place of the one that was not used for the longest time. */
+/* In the place of the one that was not used for the longest time. Large ones are not kept: they would be all that memory is used for. */
 static void keep(struct vocabulary *v, const unsigned char key[32], struct shared_program *p)
 {
     struct kept *at = v->kept;
+    if (constrain_program_bytes(p) > MOST_KEPT) return;
     constrain_program_hold(p);
     pthread_mutex_lock(&v->lock);
     for (int i = 1; i < 16; i++)
@@ -104,7 +108,7 @@ static void keep(struct vocabulary *v, const unsigned char key[32], struct share
     constrain_program_drop(old);
 }
 
-static int read_program(struct shared_program **p, const struct tree *tree, constrain_reader *read, const struct constrain_text *text,
+static int read_program(struct shared_program **p, const struct trees *trees, constrain_reader *read, const struct constrain_text *text,
                         struct q_err *e)
 {
     struct grammar g;
@@ -112,7 +116,7 @@ static int read_program(struct shared_program **p, const struct tree *tree, cons
     if (text->n > GRAMMAR_MAX_TEXT) grammar_fail(&g, Q_ELIMIT, "a grammar of %zu bytes, at most %d are read", text->n, GRAMMAR_MAX_TEXT);
     else read(&g, text);
     int rc = g.rc;
-    if (!rc) rc = constrain_program_open(p, &g, tree, e);
+    if (!rc) rc = constrain_program_open(p, &g, trees, e);
     grammar_free(&g);
     return rc;
 }
@@ -127,7 +131,7 @@ int constrain_build(struct q_constraint **c, const struct tokenizer *t, constrai
     make_key(key, kind, text);
     struct shared_program *p = find_kept(v, key);
     if (!p) {
-        rc = read_program(&p, &v->tree, read, text, e);
+        rc = read_program(&p, &v->trees, read, text, e);
         if (rc) return rc;
         keep(v, key, p);
     }
@@ -225,23 +229,23 @@ static int renew(struct q_constraint *c, struct q_err *e)
 
 static int fill(struct q_constraint *c, struct q_err *e)
 {
-    const struct tree *tree = c->program->tree;
+    const struct trees *trees = c->program->trees;
     if (c->over) {
-        memset(c->bits, 0, sizeof *c->bits * (size_t)tree->n_words);
-        for (int i = 0; i < tree->n_ends; i++) c->bits[tree->ends[i] / 32] |= 1u << tree->ends[i] % 32;
+        memset(c->bits, 0, sizeof *c->bits * (size_t)trees->n_words);
+        for (int i = 0; i < trees->n_ends; i++) c->bits[trees->ends[i] / 32] |= 1u << trees->ends[i] % 32;
         return Q_OK;
     }
     int rc = renew(c, e);
     if (rc) return rc;
     pthread_mutex_lock(&c->states->lock);
-    rc = mask_fill(&c->states->s, tree, c->state, c->bits, e);
+    rc = mask_fill(&c->states->s, trees, c->state, c->bits, e);
     pthread_mutex_unlock(&c->states->lock);
     return rc;
 }
 
 int q_constraint_mask(struct q_constraint *c, const uint32_t **bits, struct q_err *e)
 {
-    if (!c->bits) c->bits = malloc(sizeof *c->bits * (size_t)c->program->tree->n_words);
+    if (!c->bits) c->bits = malloc(sizeof *c->bits * (size_t)c->program->trees->n_words);
     if (!c->bits) return q_fail(e, Q_EMEM, "no memory for a mask");
     int rc = c->fresh ? Q_OK : fill(c, e);
     c->fresh = !rc;

@@ -55,6 +55,7 @@ struct q_tool_rules {
     const char *only;   /* the one function that may be called; NULL: any of them */
     int required;       /* 1: the answer is calls alone, at least one; 0: text, then calls if the model begins one */
     int parallel;       /* 1: several calls */
+    const char *otherwise;   /* with required 0: the JSON schema of an answer that is no call; NULL: any text, and calls behind it */
 };
 /* tools: the request's array, [{"type": "function", "function": {"name", "parameters"}}], as JSON text. */
 int q_constraint_from_tools(struct q_constraint **c, const struct tokenizer *t, const char *tools, size_t n, const struct q_tool_rules *r,

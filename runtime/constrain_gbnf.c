@@ -22,7 +22,8 @@ static int line_of(const struct reader *r)
 static void fail(struct reader *r, const char *expected)
 {
     char found[40] = "the end";
-    if (r->p < r->end) snprintf(found, sizeof found, (unsigned char)*r->p < 0x20 || (unsigned char)*r->p > 0x7E ? "byte 0x%02X" : "'%c'", (unsigned char)*r->p);
+    unsigned char c = r->p < r->end ? (unsigned char)*r->p : 0;
+    if (r->p < r->end) snprintf(found, sizeof found, c < 0x20 || c > 0x7E ? "byte 0x%02X" : "'%c'", c);
     grammar_fail(r->g, Q_EINPUT, "grammar line %d: expected %s, found %s", line_of(r), expected, found);
 }
 
@@ -137,7 +138,7 @@ static int read_class(struct reader *r)
         range[n].lo = range[n].hi = read_char(r);
         if (r->end - r->p > 1 && *r->p == '-' && r->p[1] != ']') r->p++, range[n].hi = read_char(r);
         if (range[n].hi < range[n].lo)
-            grammar_fail(r->g, Q_EINPUT, "grammar line %d: a range from U+%04X down to U+%04X", line_of(r), (unsigned)range[n].lo, (unsigned)range[n].hi);
+            grammar_fail(r->g, Q_EINPUT, "grammar line %d: a range from U+%04X down to U+%04X", line_of(r), range[n].lo, range[n].hi);
         n++;
     }
     if (!r->g->rc && !take(r, "]")) fail(r, "a ] that ends the class");
@@ -189,7 +190,8 @@ static int read_alternatives(struct reader *r);
 
 static int read_group(struct reader *r)
 {
-    if (r->depth == GRAMMAR_MAX_DEPTH) return grammar_fail(r->g, Q_ELIMIT, "grammar line %d: groups nest more than %d deep", line_of(r), GRAMMAR_MAX_DEPTH), 0;
+    if (r->depth == GRAMMAR_MAX_DEPTH) grammar_fail(r->g, Q_ELIMIT, "grammar line %d: groups nest more than %d deep", line_of(r), r->depth);
+    if (r->g->rc) return 0;
     r->depth++;
     int x = read_alternatives(r);
     r->depth--;

@@ -1,9 +1,9 @@
 /* Masks: which tokens a state of a grammar lets follow.
  *
  * What can follow at one spot of a rule, whoever called the rule, is found once, by walking the vocabulary's tree from there: the tokens that
- * stay inside the rule, and the nodes of the tree where the rule may have ended. A state's mask is the union over its spots of the former, and of
- * what follows, below the latter, for the state in which the rules below go on. So the wide part (a string's text: nearly all tokens) is shared by all
- * strings of a grammar, and what depends on the stack is a few short walks.
+ * stay inside the rule, and the nodes of the tree where the rule may have ended. A state's mask is the union over its spots of the former,
+ * and of what follows, below the latter, for the state in which the rules below go on. So the wide part (a string's text: nearly all
+ * tokens) is shared by all strings of a grammar, and what depends on the stack is a few short walks.
  */
 #ifndef Q_CONSTRAIN_MASK_H
 #define Q_CONSTRAIN_MASK_H
@@ -15,8 +15,8 @@
 enum { MASK_MOST_WORK = 40 << 20, MASK_AHEAD_WORK = 6 << 20 };
 
 /* Fills bits[n_words] for a state; end tokens are allowed where the text may end. Errors: Q_ELIMIT, Q_EMEM. */
-int mask_fill(struct pda *s, const struct tree *tree, int state, uint32_t *bits, struct q_err *e);
+int mask_fill(struct pda *s, const struct trees *trees, int state, uint32_t *bits, struct q_err *e);
 /* Finds what follows at the spots of all rules, in the order of the rules but the root's first, until the work is done. Errors as above. */
-int mask_ahead(struct pda *s, const struct tree *tree, struct q_err *e);
+int mask_ahead(struct pda *s, const struct trees *trees, struct q_err *e);
 
 #endif

@@ -29,7 +29,7 @@ int nfa_add_state(struct nfa *a, struct grammar *g)
 {
     if (a->n_state >= NFA_MAX_STATES) grammar_fail(g, Q_ELIMIT, "the grammar needs more than %d states; long repetitions do that", NFA_MAX_STATES);
     if (g->rc || !grow(g, &a->state, a->n_state, &a->cap_state, sizeof *a->state)) return -1;
-    a->state[a->n_state] = (struct nfa_state){-1, NFA_NEVER};
+    a->state[a->n_state] = (struct nfa_state){-1, NFA_NEVER, -1};
     return a->n_state++;
 }
 
@@ -149,12 +149,49 @@ static int build_tag(struct nfa *a, struct grammar *g, int from, const struct ex
 
 /* ---- joined ---- */
 
+/* Whether every text of the expression has a byte, as far as that can be seen at once. */
+static int has_a_byte(const struct grammar *g, int at)
+{
+    const struct expr_node *x = g->node + at;
+    if (x->kind == X_CLASS || x->kind == X_JSON || x->kind == X_TEXT) return 1;
+    if (x->kind == X_RULE && g->rule[x->rule].body >= 0) {
+        const struct expr_node *body = g->node + g->rule[x->rule].body;
+        return body->kind == X_CLASS || body->kind == X_JSON || body->kind == X_TEXT;
+    }
+    for (int i = 0; i < x->n && x->kind == X_ALT; i++)
+        if (!has_a_byte(g, g->kid[x->at + i])) return 0;
+    return x->kind == X_ALT && x->n > 0;
+}
+
+/* Turns of a repetition, each of as many states. Those that are far from its end are like its second turn. */
+struct turns {
+    int end;   /* the turn that ends it */
+    int first; /* of these turns */
+    int base;  /* first state of the second turn */
+    int on;
+};
+
+static void begin_turn(const struct nfa *a, struct turns *t, int i)
+{
+    if (i == t->first + 1) t->base = a->n_state;
+}
+
+static void end_turn(struct nfa *a, const struct turns *t, int i, int begin)
+{
+    if (!t->on || i < t->first + 2 || t->end - i <= NFA_FAR) return;
+    for (int q = begin; q < a->n_state; q++) a->state[q].like = q - begin + t->base;
+}
+
 static int build_repeat(struct nfa *a, struct grammar *g, int from, const struct expr_node *x)
 {
-    int kid = x->at, min = x->min, max = x->max;
+    int kid = x->at, min = x->min, max = x->max, on = has_a_byte(g, kid);
+    struct turns must = {.end = min, .on = on}, may = {.end = max, .first = min, .on = on};
     for (int i = 0, was = -1; i < min && !g->rc && from != was; i++) {
+        int begin = a->n_state;
         was = from; /* a kid that is the empty text need not be repeated */
+        begin_turn(a, &must, i);
         from = nfa_build_expr(a, g, from, kid);
+        end_turn(a, &must, i, begin);
     }
     if (max < 0) {
         int loop = nfa_add_state(a, g);
@@ -164,10 +201,13 @@ static int build_repeat(struct nfa *a, struct grammar *g, int from, const struct
     }
     int to = nfa_add_state(a, g);
     for (int i = min; i < max && !g->rc; i++) {
+        int begin = a->n_state;
+        begin_turn(a, &may, i);
         add_free(a, g, from, to);
         int at = nfa_add_state(a, g);
         add_free(a, g, from, at);
         from = nfa_build_expr(a, g, at, kid);
+        end_turn(a, &may, i, begin);
     }
     add_free(a, g, from, to);
     return to;

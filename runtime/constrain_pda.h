@@ -56,7 +56,7 @@ struct spot {
     int n_call;             /* -1: not known */
     int height;
     char accept, takes_byte, done; /* done: the rule's end and nothing else */
-    struct local *local;    /* constrain_mask.c */
+    struct local *local[2]; /* constrain_mask.c: of the two trees */
     unsigned epoch;         /* of constrain_settle.c: the last in which it had a node, and which */
     int node;
 };
@@ -83,11 +83,16 @@ struct pda {
     unsigned closure, settled; /* epochs */
     unsigned *mark;      /* owned: [n_state] of the automaton, the last closure that it was in */
     struct pda_scratch *scratch; /* owned */
+    struct whole_mask {  /* constrain_mask.c: the last masks of states that were walked as a whole */
+        int state;       /* 0: none */
+        uint32_t *bits;  /* in the arena */
+    } whole[8];
+    int n_whole;         /* kept so far */
     size_t work, most_work;         /* done since the owner set it to 0, in steps of some nanoseconds; and how much may be */
     int rc;
 };
 
-enum { PDA_FULL = 24 << 20, PDA_MAX = 96 << 20 };
+enum { PDA_FULL = 12 << 20, PDA_MAX = 48 << 20 };
 
 int pda_open(struct pda *s, const struct program *p);
 void pda_close(struct pda *s);
@@ -106,6 +111,8 @@ int pda_resume(struct pda *s, int stack);
 int pda_alone(struct pda *s, int spot);
 int pda_spot_start(struct pda *s, int rule);
 int pda_spot_next(struct pda *s, int spot, int class);
+/* A spot at which the same tokens may follow, itself if none is known; 0 after a failure. */
+int pda_spot_like(struct pda *s, int spot);
 /* The same place in other states of the same program (whose numbers differ). */
 int pda_import(struct pda *to, const struct pda *from, int state);
 

@@ -8,7 +8,7 @@ static void vocabulary_free(void *arg)
 {
     struct vocabulary *v = arg;
     for (int i = 0; i < 16; i++) constrain_program_drop(v->kept[i].program);
-    vocab_tree_free(&v->tree);
+    trees_free(&v->trees);
     pthread_mutex_destroy(&v->lock);
     free(v);
 }
@@ -17,7 +17,7 @@ static int vocabulary_make(void **out, const struct tokenizer *t, struct q_err *
 {
     struct vocabulary *v = calloc(1, sizeof *v);
     if (!v) return q_fail(e, Q_EMEM, "no memory for a vocabulary");
-    int rc = vocab_tree_build(&v->tree, t, e);
+    int rc = trees_build(&v->trees, t, e);
     if (rc) return free(v), rc;
     pthread_mutex_init(&v->lock, NULL);
     *out = v;
@@ -119,6 +119,15 @@ static void program_free(struct shared_program *p)
     free(p);
 }
 
+size_t constrain_program_bytes(struct shared_program *p)
+{
+    const struct nfa *a = &p->p.nfa;
+    pthread_mutex_lock(&p->states->lock);
+    size_t n = p->states->s.arena.used;
+    pthread_mutex_unlock(&p->states->lock);
+    return n + (size_t)a->cap_state * sizeof *a->state + (size_t)a->cap_edge * sizeof *a->edge;
+}
+
 void constrain_program_hold(struct shared_program *p) { atomic_fetch_add(&p->holders, 1); }
 
 void constrain_program_drop(struct shared_program *p)
@@ -126,16 +135,16 @@ void constrain_program_drop(struct shared_program *p)
     if (p && atomic_fetch_sub(&p->holders, 1) == 1) program_free(p);
 }
 
-int constrain_program_open(struct shared_program **out, struct grammar *g, const struct tree *tree, struct q_err *e)
+int constrain_program_open(struct shared_program **out, struct grammar *g, const struct trees *trees, struct q_err *e)
 {
     struct shared_program *p = calloc(1, sizeof *p);
     if (!p) return q_fail(e, Q_EMEM, "no memory for a grammar");
     pthread_mutex_init(&p->lock, NULL);
-    p->tree = tree;
+    p->trees = trees;
     p->holders = 1;
     int rc = compile(&p->p, g, e);
     if (!rc) rc = pda_new(&p->states, &p->p, e);
-    if (!rc) rc = mask_ahead(&p->states->s, tree, e);
+    if (!rc) rc = mask_ahead(&p->states->s, trees, e);
     if (rc) program_free(p);
     else *out = p;
     return rc;

@@ -13,7 +13,7 @@
 
 /* What a tokenizer's constraints share; made at first use, freed with the tokenizer. */
 struct vocabulary {
-    struct tree tree;
+    struct trees trees;
     pthread_mutex_t lock; /* of what follows */
     struct kept {
         unsigned char key[32];
@@ -26,7 +26,7 @@ int constrain_vocabulary(struct vocabulary **v, const struct tokenizer *t, struc
 
 struct shared_program {
     struct program p;
-    const struct tree *tree; /* borrowed from the vocabulary */
+    const struct trees *trees; /* borrowed from the vocabulary */
     atomic_int holders;
     pthread_mutex_t lock;    /* of `states` */
     struct shared_pda *states; /* held: those that new constraints begin with */
@@ -38,7 +38,9 @@ struct shared_pda {
     pthread_mutex_t lock;
 };
 
-int constrain_program_open(struct shared_program **p, struct grammar *g, const struct tree *tree, struct q_err *e);
+int constrain_program_open(struct shared_program **p, struct grammar *g, const struct trees *trees, struct q_err *e);
+/* Memory that it takes now. */
+size_t constrain_program_bytes(struct shared_program *p);
 void constrain_program_hold(struct shared_program *p);
 void constrain_program_drop(struct shared_program *p);
 /* Held: the program's states, new ones if those are full. */

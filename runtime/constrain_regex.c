@@ -15,14 +15,15 @@ struct reader {
 static const struct expr_range digits[] = {{'0', '9'}};
 static const struct expr_range words[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
 static const struct expr_range spaces[] = {{'\t', '\r'}, {' ', ' '}};
-static const struct expr_range all_spaces[] = {{'\t', '\r'},     {0x1C, ' '},      {0x85, 0x85},     {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
+static const struct expr_range all_spaces[] = {{'\t', '\r'}, {0x1C, ' '}, {0x85, 0x85}, {0xA0, 0xA0}, {0x1680, 0x1680}, {0x2000, 0x200A},
                                                {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
 static const struct expr_range line_ends[] = {{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
 static int fail(struct reader *r, int code, const char *why)
 {
-    grammar_fail(r->g, code, "%s '%.*s', offset %d: %s", r->what, (int)(r->end - r->start < 100 ? r->end - r->start : 100), r->start, (int)(r->p - r->start), why);
+    int shown = (int)(r->end - r->start < 100 ? r->end - r->start : 100);
+    grammar_fail(r->g, code, "%s '%.*s', offset %d: %s", r->what, shown, r->start, (int)(r->p - r->start), why);
     return 0;
 }
 

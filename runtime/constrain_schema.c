@@ -8,7 +8,8 @@
 
 void schema_start(struct schema *b, struct grammar *g, const cJSON *root, const char *what)
 {
-    *b = (struct schema){.g = g, .root = root, .what = what, .path = "#", .white = -1, .string = -1, .value = -1, .object = -1, .array = -1, .wide = -1};
+    *b = (struct schema){.g = g, .root = root, .what = what, .path = "#"};
+    b->white = b->string = b->value = b->object = b->array = b->wide = -1;
 }
 
 void schema_end(struct schema *b)

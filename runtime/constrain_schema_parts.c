@@ -153,9 +153,11 @@ static int wide_body(struct schema *b)
     return b->tag ? expr_class_not(b->g, X_CLASS, raw, 1) : expr_class_not(b->g, X_JSON, json, 4);
 }
 
-/* min to max characters. Those of one byte are edges and the others calls, so that a long one is one state a character. */
+/* min to max characters. In a very long text those of one byte are edges and the others calls, so that it is one state a character; masks
+ * cost more then. */
 static int long_text(struct schema *b, int min, int max)
 {
+    if (min <= 4000 && max <= 4000) return expr_repeat(b->g, any_char(b, b->tag ? X_CLASS : X_JSON), min, max);
     static const struct expr_range json[] = {{' ', '!'}, {'#', '.'}, {'0', '['}, {']', '~'}}, raw[] = {{1, 0x7F}};
     int rule = -1, narrow = b->tag ? expr_class(b->g, X_CLASS, raw, 1) : expr_class(b->g, X_CLASS, json, 4);
     int wide = made(b, b->tag ? &rule : &b->wide, "wide", wide_body);
@@ -225,7 +227,8 @@ int schema_literal(struct schema *b, const cJSON *v)
 {
     const char *tag = b->tag;
     if (cJSON_IsString(v)) return tag ? schema_text(b, v->valuestring) : schema_quoted(b, v->valuestring);
-    if (cJSON_IsNumber(v) && fabs(v->valuedouble) > NUMBER_MOST) return schema_fail(b, Q_EUNSUP, "a number beyond 2^53 as a value is not supported"), 0;
+    if (cJSON_IsNumber(v) && fabs(v->valuedouble) > NUMBER_MOST) schema_fail(b, Q_EUNSUP, "a number beyond 2^53 as a value is not supported");
+    if (b->g->rc) return 0;
     b->tag = NULL;
     char *s = cJSON_IsObject(v) || cJSON_IsArray(v) ? NULL : cJSON_PrintUnformatted(v);
     int x = s ? schema_text(b, s) : literal_list(b, v);

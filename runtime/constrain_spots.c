@@ -79,6 +79,26 @@ int pda_spot_start(struct pda *s, int rule)
     return end_closure(s);
 }
 
+int pda_spot_like(struct pda *s, int spot)
+{
+    const struct nfa_state *state = s->p->nfa.state;
+    struct pool_item x = s->spots.item[spot];
+    struct ints *set = &s->scratch->set;
+    int same = 1, n = 0;
+    set->n = 0;
+    for (int i = 0; i < x.n; i++) {
+        int q = x.at[i];
+        while (state[q].like >= 0) q = state[q].like;
+        same &= q == x.at[i];
+        pda_push(s, set, q);
+    }
+    if (same || s->rc) return spot;
+    qsort(set->at, (size_t)set->n, sizeof *set->at, compare);
+    for (int i = 0; i < set->n; i++)
+        if (!n || set->at[i] != set->at[n - 1]) set->at[n++] = set->at[i];
+    return pda_spot_of(s, set->at, n);
+}
+
 int *pda_row(struct pda *s)
 {
     int *row = pda_arena_take(&s->arena, sizeof *row * (size_t)s->p->n_class);

@@ -1,5 +1,5 @@
-/* Tool calls in Qwen's form, as grammar. A parameter's value is text up to its closing tag where the schema lets it be any string, else as constrain_schema
- * writes it, with that tag behind it. */
+/* Tool calls in Qwen's form, as grammar. A parameter's value is text up to its closing tag where the schema lets it be any string, else as
+ * constrain_schema writes it, with that tag behind it. */
 #include "constrain_schema.h"
 #include "json_check.h"
 #include <stdio.h>
@@ -94,7 +94,8 @@ static int check_parameters(struct schema *b, const cJSON *s)
     const cJSON *k, *type = get(s, "type");
     if (!s || cJSON_IsNull(s)) return 1;
     if (!cJSON_IsObject(s)) return schema_fail(b, Q_EINPUT, "'parameters' is not a schema"), 0;
-    if (type && !(cJSON_IsString(type) && !strcmp(type->valuestring, "object"))) schema_fail(b, Q_EINPUT, "'parameters' is not a schema of an object");
+    if (type && !(cJSON_IsString(type) && !strcmp(type->valuestring, "object")))
+        schema_fail(b, Q_EINPUT, "'parameters' is not a schema of an object");
     if (get(s, "properties") && !cJSON_IsObject(get(s, "properties"))) schema_fail(b, Q_EINPUT, "'properties' is not an object");
     cJSON_ArrayForEach(k, s)
         if (!schema_is_note(k) && strcmp(k->string, "type") && strcmp(k->string, "properties") && strcmp(k->string, "required") &&
@@ -137,6 +138,22 @@ static int build_functions(struct grammar *g, const cJSON *tools, const char *on
     return expr_kids_join(g, X_ALT, &kids);
 }
 
+/* An answer of this schema. */
+static int build_otherwise(struct grammar *g, const char *json)
+{
+    struct schema b;
+    struct q_err e;
+    int rc = json_check(json, strlen(json), JSON_MAX_DEPTH, "json_schema", &e);
+    if (rc) return grammar_fail(g, rc, "%s", e.text), 0;
+    cJSON *root = cJSON_Parse(json);
+    if (!root) return grammar_fail(g, Q_EMEM, "no memory for a schema"), 0;
+    schema_start(&b, g, root, "json_schema");
+    int x = schema_build(&b, root);
+    schema_end(&b);
+    cJSON_Delete(root);
+    return x;
+}
+
 static void build_answer(struct grammar *g, const cJSON *tools, const struct q_tool_rules *r)
 {
     static const char begin[] = "<tool_call>";
@@ -145,7 +162,9 @@ static void build_answer(struct grammar *g, const cJSON *tools, const struct q_t
     int again = EXPR_SEQ(g, expr_text(g, "\n", 1), expr_text(g, begin, sizeof begin - 1), expr_rule(g, call));
     int calls = EXPR_SEQ(g, expr_rule(g, call), r->parallel ? expr_repeat(g, again, 0, -1) : 0);
     g->root = grammar_rule(g, "tools", 5);
-    if (r->required) x = EXPR_SEQ(g, expr_text(g, begin, sizeof begin - 1), calls);
+    int calls_alone = r->required || r->otherwise ? EXPR_SEQ(g, expr_text(g, begin, sizeof begin - 1), calls) : 0;
+    if (r->required) x = calls_alone;
+    else if (r->otherwise) x = EXPR_ALT(g, build_otherwise(g, r->otherwise), calls_alone);
     else x = EXPR_ALT(g, expr_until(g, X_AVOID, begin), EXPR_SEQ(g, expr_until(g, X_UNTIL, begin), calls));
     grammar_define(g, g->root, x);
 }

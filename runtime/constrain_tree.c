@@ -3,12 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-void vocab_tree_free(struct tree *tree)
+void trees_free(struct trees *trees)
 {
-    free(tree->node);
-    free(tree->same);
-    free(tree->ends);
-    *tree = (struct tree){0};
+    free(trees->part[0].node);
+    free(trees->part[1].node);
+    free(trees->same);
+    free(trees->ends);
+    *trees = (struct trees){0};
 }
 
 static int is_text(const struct tokenizer *t, int id)
@@ -28,6 +29,7 @@ static int by_bytes(const void *a, const void *b, void *arg)
 
 struct maker {
     struct tree *tree;
+    int *same;
     int path[TREE_MAX_DEPTH + 1]; /* node of each depth on the way to the last token */
     int depth;
 };
@@ -47,7 +49,7 @@ static void add(struct maker *m, struct tok_str s, int common, int id)
         m->path[m->depth] = tree->n++;
     }
     int *token = &tree->node[m->path[m->depth]].token;
-    tree->same[id] = *token;
+    m->same[id] = *token;
     *token = id;
 }
 
@@ -58,7 +60,7 @@ static int common_bytes(struct tok_str a, struct tok_str b)
     return (int)i;
 }
 
-static int fill(struct tree *tree, const struct tokenizer *t, int *ids, int n)
+static int fill(struct tree *tree, int *same, const struct tokenizer *t, int *ids, int n)
 {
     size_t nodes = 1;
     qsort_r(ids, (size_t)n, sizeof *ids, by_bytes, (void *)t);
@@ -68,7 +70,7 @@ static int fill(struct tree *tree, const struct tokenizer *t, int *ids, int n)
     }
     tree->node = malloc(nodes * sizeof *tree->node);
     if (!tree->node || nodes > INT32_MAX) return -1;
-    struct maker m = {.tree = tree};
+    struct maker m = {.tree = tree, .same = same};
     tree->node[tree->n++] = (struct tree_node){.token = -1};
     for (int i = 0; i < n; i++) {
         struct tok_str s = tok_piece(t, ids[i]);
@@ -79,20 +81,27 @@ static int fill(struct tree *tree, const struct tokenizer *t, int *ids, int n)
     return 0;
 }
 
-int vocab_tree_build(struct tree *tree, const struct tokenizer *t, struct q_err *e)
+/* The text tokens that are long, or not. */
+static int list(const struct tokenizer *t, int is_long, int *ids)
 {
-    int n = 0, all = tok_count(t);
-    int *ids = malloc(sizeof *ids * (size_t)(all + 1));
-    *tree = (struct tree){.n_ids = all, .n_words = (all + 31) / 32};
-    tree->same = malloc(sizeof *tree->same * (size_t)(all + 1));
-    for (int id = 0; ids && id < all; id++)
-        if (is_text(t, id)) ids[n++] = id;
-    tree->ends = malloc(sizeof *tree->ends * (size_t)(all + 1));
-    for (int id = 0; tree->ends && id < all; id++)
-        if (tok_is_end(t, id)) tree->ends[tree->n_ends++] = id;
-    int bad = !tree->ends || !ids || !tree->same || fill(tree, t, ids, n);
+    int n = 0;
+    for (int id = 0; id < tok_count(t); id++)
+        if (is_text(t, id) && (tok_piece(t, id).n > TREE_SHORT) == is_long) ids[n++] = id;
+    return n;
+}
+
+int trees_build(struct trees *trees, const struct tokenizer *t, struct q_err *e)
+{
+    int all = tok_count(t), *ids = malloc(sizeof *ids * (size_t)(all + 1));
+    *trees = (struct trees){.n_ids = all, .n_words = (all + 31) / 32};
+    trees->same = malloc(sizeof *trees->same * (size_t)(all + 1));
+    trees->ends = malloc(sizeof *trees->ends * (size_t)(all + 1));
+    int bad = !ids || !trees->same || !trees->ends;
+    for (int i = 0; i < 2 && !bad; i++) bad = fill(trees->part + i, trees->same, t, ids, list(t, i, ids));
+    for (int id = 0; !bad && id < all; id++)
+        if (tok_is_end(t, id)) trees->ends[trees->n_ends++] = id;
     free(ids);
     if (!bad) return Q_OK;
-    vocab_tree_free(tree);
+    trees_free(trees);
     return q_fail(e, Q_EMEM, "no memory for a tree of %d tokens", all);
 }

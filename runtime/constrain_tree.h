@@ -1,14 +1,16 @@
 /* The vocabulary as a tree of bytes, so that all tokens are tried against a grammar in one walk that leaves a branch where it fails.
  *
  * Nodes are in the order of a depth-first walk: a node's subtree is nodes i + 1 to end - 1. In it are the tokens that are text: normal,
- * user-defined and byte ones up to 255 bytes. Control, unknown and unused ones are not, nor those that end an answer. Read-only once made.
+ * user-defined and byte ones. Control, unknown and unused ones are not, nor those that end an answer. Read-only once made.
+ * There are two trees: of the tokens of up to TREE_SHORT bytes, and of the few longer ones up to 255 bytes; so that what holds for the
+ * next TREE_SHORT bytes is enough to know about nearly all tokens (nfa_state.like).
  */
 #ifndef Q_CONSTRAIN_TREE_H
 #define Q_CONSTRAIN_TREE_H
 
 #include "tokenizer.h"
 
-enum { TREE_MAX_DEPTH = 255 };
+enum { TREE_MAX_DEPTH = 255, TREE_SHORT = 32 };
 
 struct tree_node {
     int end;   /* behind the subtree */
@@ -18,12 +20,17 @@ struct tree_node {
 
 struct tree {
     struct tree_node *node; /* owned; node 0 is the empty text */
-    int *same;              /* owned: [n_ids], the next id with the same bytes, -1 */
-    int *ends;              /* owned: [n_ends], the ids that end an answer */
-    int n, n_ids, n_ends, n_words; /* n_words: of a mask, 32 ids each */
+    int n;
 };
 
-int vocab_tree_build(struct tree *tree, const struct tokenizer *t, struct q_err *e);
-void vocab_tree_free(struct tree *tree);
+struct trees {
+    struct tree part[2];    /* short tokens, long ones */
+    int *same;              /* owned: [n_ids], the next id with the same bytes, -1 */
+    int *ends;              /* owned: [n_ends], the ids that end an answer */
+    int n_ids, n_ends, n_words; /* n_words: of a mask, 32 ids each */
+};
+
+int trees_build(struct trees *trees, const struct tokenizer *t, struct q_err *e);
+void trees_free(struct trees *trees);
 
 #endif

@@ -12,6 +12,8 @@ struct http_client {
     char base[1024];
     struct curl_slist *headers;  /* owned */
     int silent_s;
+    int (*cancelled)(void *arg);
+    void *cancel_arg;
 };
 
 /* One request on its way. */
@@ -58,6 +60,8 @@ int http_client_open(struct http_client **out, const struct http_client_opts *o,
     struct http_client *c = calloc(1, sizeof *c);
     if (!c) return q_fail(e, Q_EMEM, "no memory for a connection");
     c->silent_s = o->silent_s ? o->silent_s : SILENT_S;
+    c->cancelled = o->cancelled;
+    c->cancel_arg = o->arg;
     int rc = set_base(c, o->url, e);
     if (!rc) rc = curl_lib_open(&c->lib, e);
     if (!rc && !(c->curl = c->lib.curl_easy_init())) rc = q_fail(e, Q_EMEM, "no memory for a connection");
@@ -95,6 +99,14 @@ static size_t take(char *s, size_t one, size_t n, void *arg)
     return x->too_large || x->stopped ? 0 : n;
 }
 
+/* libcurl's progress function, which it also calls while it waits. */
+static int progress(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up)
+{
+    struct exchange *x = arg;
+    if (x->client->cancelled(x->client->cancel_arg)) x->stopped = 1;
+    return x->stopped;
+}
+
 static void prepare(struct http_client *c, const char *address, const char *json, struct exchange *x)
 {
     struct curl_lib *l = &c->lib;
@@ -108,6 +120,11 @@ static void prepare(struct http_client *c, const char *address, const char *json
     l->curl_easy_setopt(c->curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_S);
     l->curl_easy_setopt(c->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
     l->curl_easy_setopt(c->curl, CURLOPT_LOW_SPEED_TIME, (long)c->silent_s);
+    if (c->cancelled) {
+        l->curl_easy_setopt(c->curl, CURLOPT_NOPROGRESS, 0L);
+        l->curl_easy_setopt(c->curl, CURLOPT_XFERINFOFUNCTION, progress);
+        l->curl_easy_setopt(c->curl, CURLOPT_XFERINFODATA, x);
+    }
     if (!json) return;
     l->curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, json);
     l->curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE, (long)strlen(json));

@@ -15,6 +15,8 @@ struct http_client_opts {
     const char *url;         /* with or without the trailing /v1 */
     const char *key;         /* sent as a bearer token; NULL: none */
     int silent_s;            /* seconds without a byte after which a request is given up; 0: 600 */
+    int (*cancelled)(void *arg);   /* NULL, or asked once a second at least, and after a signal; non-zero: the request is given up */
+    void *arg;
 };
 
 int http_client_open(struct http_client **c, const struct http_client_opts *o, struct q_err *e);
@@ -27,7 +29,7 @@ typedef int (*http_bytes)(void *arg, const char *s, size_t n);
 
 /* path: "/models", below the base. json NULL: a GET. Waits for the whole answer; *status is the server's, 0 if there was none. Q_EIO: no
  * connection or a broken one; Q_EINPUT: a status from 400 on (*e holds the server's own message); Q_ELIMIT: the answer is unreasonably large.
- * After `bytes` has stopped it: Q_OK. */
+ * After `bytes` or `cancelled` has stopped it: Q_OK. */
 int http_client_stream(struct http_client *c, const char *path, const char *json, http_bytes bytes, void *arg, long *status, struct q_err *e);
 /* The same, the whole answer into *out (to be freed). */
 int http_client_ask(struct http_client *c, const char *path, const char *json, struct tok_text *out, long *status, struct q_err *e);

@@ -68,6 +68,8 @@ static int run_verb(const struct verb *v, int argc, char **argv)
     return 1;
 }
 
+const char *cmd_api_key(void) { return getenv("QUARRY_API_KEY"); }
+
 int main(int argc, char **argv)
 {
     signal(SIGXFSZ, SIG_IGN);   /* a file that grows too large is an error of write, not the end */

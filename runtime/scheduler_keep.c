@@ -31,6 +31,50 @@ static struct sched_slot *best_slot(const struct q_sched *s, const struct sched_
     return best;
 }
 
+/* ---- what was not re-used, and why ---- */
+
+enum { ALIKE = 32 };   /* tokens that prompts of any two conversations may have in common: roles, a date */
+
+static int common(const struct tok_ids *ids, size_t most, const int32_t *other, int n)
+{
+    int i = 0;
+    while (i < n && (size_t)i < most && ids->at[i] == other[i]) i++;
+    return i;
+}
+
+/* The longest beginning that anything kept has in common with the task's tokens; *busy: it is in a slot at work. *any: something is kept. */
+static int longest_common(const struct q_sched *s, const struct sched_task *t, int *busy, int *any)
+{
+    int best = 0;
+    *busy = *any = 0;
+    for (int i = 0; i < s->en.max_seqs; i++) {
+        const struct sched_slot *l = &s->slot[i];
+        int n = common(&t->known, most_of(t), l->ids, l->n);
+        *any |= l->n > 0;
+        if (n > best) best = n, *busy = l->task != NULL;
+    }
+    for (const struct sched_place *p = s->places; p; p = p->next) {
+        int n = common(&t->known, most_of(t), p->ids, p->n);
+        *any = 1;
+        if (n > best) best = n, *busy = 0;
+    }
+    return best;
+}
+
+static void tell_reuse(const struct q_sched *s, struct sched_task *t, int from_slot, int from_place)
+{
+    int busy, any, n = longest_common(s, t, &busy, &any);
+    t->answer.n_shared = n;
+    t->answer.reuse = from_slot    ? Q_REUSE_SLOT
+                      : from_place ? Q_REUSE_SNAPSHOT
+                      : !any       ? Q_REUSE_EMPTY
+                      : n < ALIKE  ? Q_REUSE_DIFFERENT
+                      : busy       ? Q_REUSE_BUSY
+                                   : Q_REUSE_NO_PLACE;
+}
+
+/* ---- slots ---- */
+
 int sched_held(const struct q_sched *s, const struct sched_task *t)
 {
     const struct sched_place *p = best_place(s, t);
@@ -76,6 +120,7 @@ int sched_reach(struct q_sched *s, struct sched_task *t, struct q_err *e)
     struct sched_place *p = best_place(s, t);
     struct sched_slot *l = best_slot(s, t);
     int live = l && (!p || l->n >= p->n), rc = Q_OK;
+    if (!t->begun) tell_reuse(s, t, live, p != NULL);
     if (!live) l = oldest_idle(s);
     if (!live && p) rc = restore(s, l, p, e);
     else if (!live) sched_forget_slot(s, l);

@@ -8,10 +8,14 @@ struct format {
     struct q_constraint **to;
     const struct tokenizer *t;
     const char *param;           /* the field's name */
+    char **schema;               /* becomes the schema's text, malloc'd */
     struct api_error *x;
 };
 
-static int wrong(const struct format *c, const char *expected) { return api_fail(c->x, 400, NULL, c->param, "field '%s': expected %s", c->param, expected); }
+static int wrong(const struct format *c, const char *expected)
+{
+    return api_fail(c->x, 400, NULL, c->param, "field '%s': expected %s", c->param, expected);
+}
 
 static int done(const struct format *c, int rc, const struct q_err *e)
 {
@@ -22,29 +26,27 @@ static int done(const struct format *c, int rc, const struct q_err *e)
 
 /* ---- one function a kind ---- */
 
-static int by_schema_text(const struct format *c, const char *json, size_t n)
+static int by_schema_text(const struct format *c, const char *json)
 {
     struct q_err e;
-    return done(c, q_constraint_from_schema(c->to, c->t, json, n, &e), &e);
+    int rc = done(c, q_constraint_from_schema(c->to, c->t, json, strlen(json), &e), &e);
+    if (!rc) *c->schema = strdup(json);
+    return rc || *c->schema ? rc : api_fail(c->x, 503, "no_memory", NULL, "no memory for the request");
 }
 
 /* v: the schema; a string is its text, as some clients send it. */
 static int by_schema(const struct format *c, const cJSON *v)
 {
-    if (cJSON_IsString(v)) return by_schema_text(c, v->valuestring, strlen(v->valuestring));
+    if (cJSON_IsString(v)) return by_schema_text(c, v->valuestring);
     if (!cJSON_IsObject(v) && !cJSON_IsBool(v)) return wrong(c, "a JSON schema, an object");
     char *json = cJSON_PrintUnformatted(v);
     if (!json) return api_fail(c->x, 503, "no_memory", NULL, "no memory for the request");
-    int rc = by_schema_text(c, json, strlen(json));
+    int rc = by_schema_text(c, json);
     free(json);
     return rc;
 }
 
-static int by_object(const struct format *c)
-{
-    struct q_err e;
-    return done(c, q_constraint_json_object(c->to, c->t, &e), &e);
-}
+static int by_object(const struct format *c) { return by_schema_text(c, "{\"type\":\"object\"}"); }
 
 static int by_grammar(const struct format *c, const cJSON *v)
 {
@@ -111,27 +113,32 @@ static const struct {
     const char *name;
     int (*make)(const struct format *c, const cJSON *v);
 } formats[] = {
-    {"response_format", by_response_format}, {"json_schema", by_schema}, {"grammar", by_grammar}, {"guided_json", by_schema}, {"guided_regex", by_regex},
-    {"guided_choice", by_choice}, {"guided_grammar", by_grammar}, {"structured_outputs", by_structured_outputs},
+    {"response_format", by_response_format}, {"json_schema", by_schema}, {"grammar", by_grammar}, {"guided_json", by_schema},
+    {"guided_regex", by_regex}, {"guided_choice", by_choice}, {"guided_grammar", by_grammar}, {"structured_outputs", by_structured_outputs},
 };
 
 /* Some clients send all the fields they know, the unused ones empty. */
 static int is_empty(const cJSON *v) { return (cJSON_IsString(v) && !*v->valuestring) || ((cJSON_IsArray(v) || cJSON_IsObject(v)) && !v->child); }
 
-void read_format(struct fields *f, struct ask *a, struct server *sv)
+char *read_format(struct fields *f, struct ask *a, struct server *sv)
 {
     const char *first = NULL;
+    char *schema = NULL;
     for (size_t i = 0; i < sizeof formats / sizeof *formats && !fields_bad(f); i++) {
         const cJSON *v = field_get(f, formats[i].name);
         struct q_constraint *made = NULL;
-        const struct format c = {&made, q_engine_tokenizer(worker_engine(sv->worker)), formats[i].name, f->x};
+        char *text = NULL;
+        const struct format c = {&made, q_engine_tokenizer(worker_engine(sv->worker)), formats[i].name, &text, f->x};
         if (!v || (is_empty(v) && i) || formats[i].make(&c, v) || !made) continue;
         if (a->job.constraint) {
             api_fail(f->x, 400, NULL, formats[i].name, "expected one of the fields '%s' and '%s', found both", first, formats[i].name);
             q_constraint_free(made);
+            free(text);
         } else {
             a->job.constraint = made;
+            schema = text;
             first = formats[i].name;
         }
     }
+    return schema;
 }

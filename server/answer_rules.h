@@ -5,8 +5,9 @@
  *   tools, tool_choice (none, auto, required, or a function by name), parallel_tool_calls
  *
  * Both become a constraint (runtime/constrain.h) that the engine draws under, from behind the think block on. With tools a call that is begun
- * is one of the listed tools in the right form; "none" forbids to begin one. A tool whose schema has what the
- * constraint cannot express is held to its name only, unless it is `strict`: then it is refused, as every other schema is.
+ * is one of the listed tools in the right form; "none" forbids to begin one. Beside a JSON format an answer is of that format or calls alone.
+ * A tool whose schema has what the constraint cannot express is held to its name only, unless it is `strict`: then it is refused, as
+ * every other schema is.
  */
 #ifndef S_ANSWER_RULES_H
 #define S_ANSWER_RULES_H
@@ -14,9 +15,10 @@
 #include "ask.h"
 #include "span.h"
 
-/* Both set a->job.constraint, read_tools also a->tools. Faults are in f's error. */
-void read_format(struct fields *f, struct ask *a, struct server *sv);
-/* The list for the template, malloc'd, as the caller wrote it in `body`, f's text; NULL: no tools. After read_format. */
-char *read_tools(struct fields *f, struct ask *a, struct server *sv, struct span body);
+/* Both set a->job.constraint, read_tools also a->tools. Faults are in f's error.
+ * Returns the JSON schema that the answer is to be of, malloc'd; NULL: it is another form, or none. */
+char *read_format(struct fields *f, struct ask *a, struct server *sv);
+/* The list for the template, malloc'd, as the caller wrote it in `body`, f's text; NULL: no tools. schema: what read_format returned. */
+char *read_tools(struct fields *f, struct ask *a, struct server *sv, struct span body, const char *schema);
 
 #endif

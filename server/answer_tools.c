@@ -13,6 +13,13 @@ struct choice_of_tool {
 
 static const struct tokenizer *tokenizer_of(struct server *sv) { return q_engine_tokenizer(worker_engine(sv->worker)); }
 
+/* What read_tools has read. */
+struct asked {
+    struct choice_of_tool choice;
+    const char *list, *schema;   /* JSON texts; schema NULL: none */
+    int strict, parallel;
+};
+
 /* ---- tool_choice ---- */
 
 static void wrong_choice(struct fields *f)
@@ -75,10 +82,12 @@ static char *names_alone(const struct q_tools *tools)
     return NULL;
 }
 
-static int constrain(struct ask *a, struct server *sv, const char *list, const struct q_tool_rules *rules, int strict, struct q_err *e)
+static int constrain(struct ask *a, struct server *sv, const struct asked *t, const struct q_tool_rules *rules, struct q_err *e)
 {
-    int rc = q_constraint_from_tools(&a->job.constraint, tokenizer_of(sv), list, strlen(list), rules, e);
-    if ((rc != Q_EUNSUP && rc != Q_ELIMIT) || strict) return rc;
+    q_constraint_free(a->job.constraint); /* a format's: the rules hold it too */
+    a->job.constraint = NULL;
+    int rc = q_constraint_from_tools(&a->job.constraint, tokenizer_of(sv), t->list, strlen(t->list), rules, e);
+    if ((rc != Q_EUNSUP && rc != Q_ELIMIT) || t->strict) return rc;
     char *names = names_alone(a->tools);
     if (!names) return q_fail(e, Q_EMEM, "no memory for the request");
     rc = q_constraint_from_tools(&a->job.constraint, tokenizer_of(sv), names, strlen(names), rules, e);
@@ -96,9 +105,10 @@ static int forbid_calls(struct ask *a, struct server *sv, struct q_err *e)
     return rc;
 }
 
-static void apply(struct fields *f, struct ask *a, struct server *sv, const struct choice_of_tool *c, const char *list, int strict, int parallel)
+static void apply(struct fields *f, struct ask *a, struct server *sv, const struct asked *t)
 {
-    const struct q_tool_rules rules = {.only = c->name, .required = c->mode != MODE_AUTO, .parallel = parallel};
+    const struct choice_of_tool *c = &t->choice;
+    const struct q_tool_rules rules = {.only = c->name, .required = c->mode != MODE_AUTO, .parallel = t->parallel, .otherwise = t->schema};
     struct q_err e;
     if (c->mode == MODE_NONE) {
         q_tools_close(a->tools);
@@ -106,9 +116,10 @@ static void apply(struct fields *f, struct ask *a, struct server *sv, const stru
         if (forbid_calls(a, sv, &e)) api_fail_err(f->x, "tool_choice", &e);
     } else if (c->name && q_tools_find(a->tools, c->name, strlen(c->name)) < 0) {
         api_fail(f->x, 400, NULL, "tool_choice", "field 'tool_choice': expected the name of one of the tools, found '%.100s'", c->name);
-    } else if (a->job.constraint) {
-        api_fail(f->x, 400, "unsupported_field", "tools", "tools that may be called are not supported by this version beside a format of the answer");
-    } else if (constrain(a, sv, list, &rules, strict, &e)) {
+    } else if (a->job.constraint && !t->schema && c->mode == MODE_AUTO) {
+        api_fail(f->x, 400, "unsupported_field", "tools",
+                 "tools are not supported by this version beside a format that is not JSON, but for tool_choice none");
+    } else if (constrain(a, sv, t, &rules, &e)) {
         api_fail(f->x, e.code == Q_EMEM ? 503 : 400, e.code == Q_EUNSUP ? "unsupported_schema" : NULL, "tools", "tools: %s", e.text);
     }
 }
@@ -124,14 +135,13 @@ static char *copy_span(struct span s)
     return copy;
 }
 
-char *read_tools(struct fields *f, struct ask *a, struct server *sv, struct span body)
+char *read_tools(struct fields *f, struct ask *a, struct server *sv, struct span body, const char *schema)
 {
     const cJSON *tools = field_get(f, "tools");
-    const struct choice_of_tool c = read_choice(f);
-    int parallel = field_bool(f, "parallel_tool_calls", 1);
+    struct asked t = {.choice = read_choice(f), .parallel = field_bool(f, "parallel_tool_calls", 1), .schema = schema};
     struct q_err e;
     if (tools && !cJSON_IsArray(tools)) api_fail(f->x, 400, NULL, "tools", "field 'tools': expected a list of tools");
-    if ((!tools || !tools->child) && c.mode >= MODE_REQUIRED && !fields_bad(f))
+    if ((!tools || !tools->child) && t.choice.mode >= MODE_REQUIRED && !fields_bad(f))
         api_fail(f->x, 400, NULL, "tool_choice", "field 'tool_choice': expected 'tools' with it");
     if (fields_bad(f) || !tools || !tools->child) return NULL;
     if (q_tools_open(&a->tools, tools, &e)) {
@@ -139,7 +149,9 @@ char *read_tools(struct fields *f, struct ask *a, struct server *sv, struct span
         return NULL;
     }
     char *list = copy_span(span_member(body, "tools"));
-    if (list) apply(f, a, sv, &c, list, any_strict(tools), parallel);
+    t.list = list;
+    t.strict = any_strict(tools);
+    if (list) apply(f, a, sv, &t);
     else api_fail(f->x, 503, "no_memory", NULL, "no memory for the request");
     return list;
 }

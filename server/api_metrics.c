@@ -50,6 +50,29 @@ static void put_tokens(const struct queue_counts *c, struct text *t)
     expo_one(t, "generated_tokens_per_second", "gauge", "Tokens that one answer gets in a second.", rate(c->generated, c->generate_s));
 }
 
+static void put_cache(const struct queue_counts *c, struct text *t)
+{
+    struct text labels = {0};
+    const char *name = "prompt_cache_total";
+    expo_head(t, name, "counter",
+              "Prompts by their beginning: hit (slot, snapshot), or miss: empty (nothing kept), different (what is kept begins otherwise), no_place (it "
+              "goes another way, and its state was not kept there), busy (the same, in use).");
+    for (int r = Q_REUSE_SLOT; r < Q_REUSE_KINDS; r++) {
+        expo_label(&labels, "result", r <= Q_REUSE_SNAPSHOT ? "hit" : "miss");
+        put_labelled(t, &labels, name, "reason", q_reuse_name(r), c->reuse[r]);
+    }
+    text_free(&labels);
+    expo_one(t, "prompt_shared_tokens_total", "counter", "Tokens of prompts that something kept had in common with them, taken from there or not.", (double)c->shared);
+}
+
+static void put_times(const struct queue_counts *c, struct text *t)
+{
+    expo_head(t, "wait_seconds", "histogram", "Seconds that answers waited for the engine.");
+    expo_hist_put(t, "wait_seconds", &c->wait, "");
+    expo_head(t, "first_token_seconds", "histogram", "Seconds from a request to its answer's first token: waiting, and reading the prompt.");
+    expo_hist_put(t, "first_token_seconds", &c->first, "");
+}
+
 static void put_queue(struct server *sv, const struct queue_counts *c, struct text *t)
 {
     expo_one(t, "requests_running", "gauge", "Requests whose answers are being generated.", c->running);
@@ -79,6 +102,8 @@ void api_metrics(struct http_request *rq)
     put_queue(sv, &c, &t);
     put_answers(&c, &t);
     put_tokens(&c, &t);
+    put_cache(&c, &t);
+    put_times(&c, &t);
     if (worker_state(sv->worker) == WORKER_READY) {
         struct sched_counts s = worker_counts(sv->worker);
         put_engine(&s, &t);

@@ -44,7 +44,7 @@ static int encode(struct ask *a, struct server *sv, const struct prompt *p, stru
 }
 
 /* f is read but for what makes the prompt. */
-static void read_prompt(struct fields *f, struct ask *a, struct server *sv, struct span body)
+static void read_prompt(struct fields *f, struct ask *a, struct server *sv, struct span body, const char *schema)
 {
     struct prompt p = {0};
     int go_on = may_continue(f);
@@ -52,7 +52,7 @@ static void read_prompt(struct fields *f, struct ask *a, struct server *sv, stru
     if (fields_bad(f)) return;
     if (!chat_messages_read(&p.messages, messages, span_member(body, "messages"), go_on, f->x)) {
         p.options = read_thinking(f, sv->o.kwargs, p.messages.switched, &a->job.think_budget);
-        p.tools = read_tools(f, a, sv, body);
+        p.tools = read_tools(f, a, sv, body, schema);
         if (!fields_finish(f, completion_unsupported, n_completion_unsupported, sv->told)) encode(a, sv, &p, f->x);
         free(p.options);
         free(p.tools);
@@ -72,8 +72,9 @@ int chat_ask_read(struct ask *a, struct server *sv, const char *body, size_t n, 
     read_choices(&f, a, sv, 1);
     read_chat_logprobs(&f, &a->job);
     read_modalities(&f);
-    read_format(&f, a, sv);
-    read_prompt(&f, a, sv, (struct span){body + strspn(body, " \t\r\n"), n});
+    char *schema = read_format(&f, a, sv);
+    read_prompt(&f, a, sv, (struct span){body + strspn(body, " \t\r\n"), n}, schema);
+    free(schema);
     cJSON_Delete(root);
     if (!x->status) return 0;
     ask_free(a);

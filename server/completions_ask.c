@@ -81,7 +81,7 @@ int completions_ask_read(struct ask *a, struct server *sv, const char *body, siz
     read_max_tokens(&f, &a->job.max_tokens, 1, 16);
     read_legacy_logprobs(&f, &a->job);
     read_echo(&f, &a->job);
-    read_format(&f, a, sv);
+    free(read_format(&f, a, sv));
     read_prompts(&f, a, sv);
     cJSON_Delete(root);
     if (!x->status) return 0;

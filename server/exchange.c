@@ -66,8 +66,9 @@ static void note(struct http_request *rq, const struct exchange *x)
         http_note(rq, bad && bad->end == JOB_SHUTDOWN ? "ended by shutdown" : "cancelled, the client is gone");
     } else {
         add_usage(x, &u);
-        http_note(rq, "prompt %d (%d cached), answer %d, %s, %.1f tok/s", u.n_prompt, u.n_cached, u.n_generated,
-                  x->n > 1 ? "several" : finish[x->track[0].outcome.answer.finish], u.decode_s > 0 ? u.n_timed / u.decode_s : 0);
+        const struct q_answer *first = &x->track[0].outcome.answer;
+        http_note(rq, "prompt %d (%d cached: %s), answer %d, %s, %.1f tok/s", u.n_prompt, u.n_cached, q_reuse_name(first->reuse), u.n_generated,
+                  x->n > 1 ? "several" : finish[first->finish], u.decode_s > 0 ? u.n_timed / u.decode_s : 0);
     }
 }
 

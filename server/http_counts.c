@@ -6,13 +6,11 @@
 
 /* Every status that this server sends; the last one stands for what should not be. */
 static const int statuses[] = {200, 204, 400, 401, 403, 404, 405, 408, 413, 429, 431, 499, 500, 503, 0};
-/* From a token of a small model to a long answer; upper bounds in seconds. */
-static const double bounds[] = {0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600};
-enum { STATUSES = sizeof statuses / sizeof *statuses, BOUNDS = sizeof bounds / sizeof *bounds };
+enum { STATUSES = sizeof statuses / sizeof *statuses };
 
 struct route_count {
-    unsigned long long by_status[STATUSES], in_bound[BOUNDS + 1];
-    double seconds;
+    unsigned long long by_status[STATUSES];
+    struct expo_hist seconds;
 };
 
 struct http_counts {
@@ -47,14 +45,12 @@ void http_counts_close(struct http_counts *c)
 
 void http_counts_add(struct http_counts *c, const struct http_route *route, int status, double seconds)
 {
-    int s = 0, b = 0;
+    int s = 0;
     while (s < STATUSES - 1 && statuses[s] != status) s++;
-    while (b < BOUNDS && seconds > bounds[b]) b++;
     pthread_mutex_lock(&c->lock);
     struct route_count *r = &c->count[route ? (size_t)(route - c->routes) : c->n];
     r->by_status[s]++;
-    r->in_bound[b]++;
-    r->seconds += seconds;
+    expo_hist_add(&r->seconds, seconds);
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -79,30 +75,24 @@ static void put_statuses(const struct http_counts *c, struct text *t, struct tex
     }
 }
 
-static void put_histogram(const struct http_counts *c, size_t i, struct text *t, struct text *labels)
+static int any(const struct expo_hist *h)
 {
-    const struct route_count *r = &c->count[i];
-    const char *name = "http_request_seconds";
-    unsigned long long n = 0;
-    char le[16];
-    for (int b = 0; b <= BOUNDS; b++) {
-        n += r->in_bound[b];
-        label_route(c, i, labels);
-        snprintf(le, sizeof le, "%g", b < BOUNDS ? bounds[b] : 0);
-        expo_label(labels, "le", b < BOUNDS ? le : "+Inf");
-        expo_value(t, name, "_bucket", labels, (double)n);
-    }
-    label_route(c, i, labels);
-    expo_value(t, name, "_sum", labels, r->seconds);
-    label_route(c, i, labels);
-    expo_value(t, name, "_count", labels, (double)n);
+    for (int b = 0; b <= EXPO_BOUNDS; b++)
+        if (h->n[b]) return 1;
+    return 0;
 }
 
-static int any(const struct route_count *r)
+static void put_seconds(const struct http_counts *c, struct text *t, struct text *labels)
 {
-    for (int b = 0; b <= BOUNDS; b++)
-        if (r->in_bound[b]) return 1;
-    return 0;
+    const char *name = "http_request_seconds";
+    expo_head(t, name, "histogram", "Seconds from a request's headers to the end of its answer.");
+    for (size_t i = 0; i <= c->n; i++) {
+        if (!any(&c->count[i].seconds)) continue;
+        label_route(c, i, labels);
+        if (text_ok(labels)) expo_hist_put(t, name, &c->count[i].seconds, labels->at);
+        labels->n = 0;
+    }
+    t->bad |= labels->bad;
 }
 
 void http_counts_put(struct http_counts *c, struct text *t)
@@ -110,9 +100,7 @@ void http_counts_put(struct http_counts *c, struct text *t)
     struct text labels = {0};
     pthread_mutex_lock(&c->lock);
     put_statuses(c, t, &labels);
-    expo_head(t, "http_request_seconds", "histogram", "Seconds from a request's headers to the end of its answer.");
-    for (size_t i = 0; i <= c->n; i++)
-        if (any(&c->count[i])) put_histogram(c, i, t, &labels);
+    put_seconds(c, t, &labels);
     pthread_mutex_unlock(&c->lock);
     text_free(&labels);
 }

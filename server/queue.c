@@ -133,7 +133,10 @@ static void count_end(struct queue *q, const struct job_outcome *o)
     c->prompt += (unsigned)a->n_prompt;
     c->cached += (unsigned)a->n_cached;
     c->generated += (unsigned)a->n_generated;
-    c->hits += a->n_cached > 0;
+    c->reuse[a->reuse]++;
+    c->shared += (unsigned)a->n_shared;
+    if (a->n_generated) expo_hist_add(&c->wait, a->wait_s);
+    if (a->n_generated) expo_hist_add(&c->first, a->wait_s + a->prefill_s);
     c->prompt_s += a->prefill_s;
     c->generate_s += a->decode_s;
 }

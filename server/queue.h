@@ -6,6 +6,7 @@
 #ifndef S_QUEUE_H
 #define S_QUEUE_H
 
+#include "exposition.h"
 #include "job.h"
 
 struct queue;
@@ -16,7 +17,9 @@ struct queue_counts {
     unsigned long long answered, failed, cancelled;
     unsigned long long stopped, limited;   /* of those answered: by the model or a stop string, by a limit of tokens */
     unsigned long long prompt, cached, generated;   /* tokens of all that ran: read or re-used, re-used, generated */
-    unsigned long long hits;     /* of those that ran: some of the prompt was re-used */
+    unsigned long long reuse[Q_REUSE_KINDS];   /* answers that ran, by what became of their prompt's beginning */
+    unsigned long long shared;   /* tokens of prompts that something kept had in common with them, cached or not */
+    struct expo_hist wait, first;              /* seconds until an answer was begun, until its first token */
     double prompt_s, generate_s; /* seconds spent on prompts and on answers */
     double answer_s;             /* seconds from answer to answer while all slots are busy: a running mean of what one took, by their number; 0: none yet */
 };

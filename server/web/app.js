@@ -22,7 +22,8 @@ function toRequest(messages) {
         if (m.role === 'tool') return { role: 'tool', tool_call_id: m.callId, content: m.content };
         const out = { role: m.role, content: m.content };
         if (m.thinking) out.reasoning_content = m.thinking;
-        if (m.calls?.length) out.tool_calls = m.calls.map((c) => ({ id: c.id, type: 'function', function: { name: c.name, arguments: c.arguments } }));
+        const call = ({ id, name, arguments: text }) => ({ id, type: 'function', function: { name, arguments: text } });
+        if (m.calls?.length) out.tool_calls = m.calls.map(call);
         return out;
     });
 }
@@ -63,9 +64,12 @@ function toEnd() {
 function abilities(i) {
     const { messages } = chat, last = messages.length - 1;
     if (runs.has(chat)) return {};
-    if (messages[i].role === 'user' && messages.findLastIndex((m) => m.role === 'user') === i) return { edit: (text) => resend(i, text) };
-    if (messages[i].role === 'assistant' && i === last) return { regenerate: () => again(i), results: (texts) => sendResults(i, texts) };
-    return {};
+    const can = {};
+    if (messages[i].role === 'user' && messages.findLastIndex((m) => m.role === 'user') === i) can.edit = (text) => resend(i, text);
+    if (messages[i].role === 'assistant' && i === last) can.results = (texts) => sendResults(i, texts);
+    // A question that was left alone is asked again.
+    if (i === last) can.regenerate = () => again(messages[i].role === 'assistant' ? i : i + 1);
+    return can;
 }
 
 function drawLog() {

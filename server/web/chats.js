@@ -13,8 +13,9 @@ export function exportChat(chat, toRequest) {
 }
 
 function item(chat, chosen, running, act) {
-    const row = h('li', { className: chosen ? 'chosen' : '' },
-        h('button', { type: 'button', className: 'choose', 'aria-current': chosen, onclick: () => act.choose(chat) }, titleOf(chat), running ? ' …' : null));
+    const choose = button(titleOf(chat) + (running ? ' …' : ''), () => act.choose(chat), 'choose');
+    choose.setAttribute('aria-current', chosen);
+    const row = h('li', { className: chosen ? 'chosen' : '' }, choose);
     if (!chosen) return row;
     row.append(h('p', { className: 'buttons small' },
         button(t('rename'), async () => {

@@ -34,8 +34,8 @@ function closeEmphasis(text, from, mark, n) {
         if (m[0][0] === '`') {
             const close = closeCode(text, end, m[0].length);
             if (close >= 0) runs.lastIndex = close + m[0].length;
-        } else if (m[0].length >= n && (n > 1 || m[0].length !== 2) && m.index > from && !isSpace(text[m.index - 1]) && !(mark === '_' && isWord(text[end]))) {
-            return end - n;
+        } else if (m[0].length >= n && (n > 1 || m[0].length !== 2) && m.index > from) {
+            if (!isSpace(text[m.index - 1]) && !(mark === '_' && isWord(text[end]))) return end - n;
         }
     }
     return -1;

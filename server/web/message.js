@@ -57,8 +57,12 @@ class AnswerView {
         const { thinking = '', thinkMs = 0, content, calls } = this.message;
         const still = running && !content && !calls?.length;
         this.thought.hidden = !thinking;
-        this.thoughtHead.textContent = t(still ? 'thinkingNow' : 'thought', { seconds: seconds(thinkMs), n: [...thinking].length });
-        if (this.thoughtText.textContent.length !== thinking.length) this.thoughtText.textContent = thinking;
+        if (this.thoughtShown !== thinking.length) {
+            this.thoughtShown = thinking.length;
+            this.thoughtText.textContent = thinking;
+            this.characters = [...thinking].length;
+        }
+        this.thoughtHead.textContent = t(still ? 'thinkingNow' : 'thought', { seconds: seconds(thinkMs), n: this.characters });
     }
 
     draw(running) {
@@ -84,7 +88,8 @@ function editInPlace(body, text, send, back) {
 
 /** Fields for what the called tools would say. */
 function resultForm(calls, send) {
-    const fields = calls.map((call) => h('textarea', { rows: 1, 'aria-label': `${t('toolResult')}: ${call.name}`, placeholder: `${t('toolResult')}: ${call.name}` }));
+    const label = (call) => `${t('toolResult')}: ${call.name}`;
+    const fields = calls.map((call) => h('textarea', { rows: 1, 'aria-label': label(call), placeholder: label(call) }));
     return h('div', { className: 'results' }, fields,
         h('p', { className: 'buttons' }, button(t('sendResults'), () => send(fields.map((field) => field.value)), 'main')));
 }
@@ -117,7 +122,7 @@ export class MessageView {
         const { message } = this, buttons = [];
         if (message.content) buttons.push(copyButton(() => message.content));
         if (can.edit) buttons.push(button(t('edit'), () => this.startEdit()));
-        if (can.regenerate) buttons.push(button(t('regenerate'), can.regenerate));
+        if (can.regenerate) buttons.push(button(t(this.answer ? 'regenerate' : 'retry'), can.regenerate));
         this.buttons.replaceChildren(...(running ? [] : buttons));
         this.foot.replaceChildren(...(!running && can.results && message.calls?.length ? [resultForm(message.calls, can.results)] : []));
     }

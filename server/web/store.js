@@ -41,7 +41,9 @@ function isMessage(m) {
     return ['user', 'assistant', 'tool'].includes(m?.role) && typeof m.content === 'string' && (m.calls === undefined || Array.isArray(m.calls));
 }
 
-const isChat = (chat) => typeof chat?.id === 'string' && typeof chat.title === 'string' && Array.isArray(chat.messages) && chat.messages.every(isMessage);
+function isChat(chat) {
+    return typeof chat?.id === 'string' && typeof chat.title === 'string' && Array.isArray(chat.messages) && chat.messages.every(isMessage);
+}
 
 /** All of them, the one used last first. Damaged entries are left alone and not shown. */
 export function loadChats() {

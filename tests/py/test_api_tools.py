@@ -153,6 +153,32 @@ def test_a_schema_that_cannot_be_kept_is_still_a_tool_unless_strict(server):
     assert e["param"] == "tools"
 
 
+PERSON = {"type": "json_schema", "json_schema": {"name": "p", "schema": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 9}},
+                                                                        "required": ["name"], "additionalProperties": False}}}
+
+
+@pytest.mark.parametrize("temperature", [0, 1.5])
+def test_a_format_beside_tools_is_kept_or_a_call_made(server, temperature):
+    g = CALLS[0]
+    c = chat(server, **asked(g, response_format=PERSON))
+    assert c["finish_reason"] == "tool_calls" and c["message"]["content"] is None
+    assert json.loads(c["message"]["tool_calls"][0]["function"]["arguments"]) == written(g)[1]
+    seen = set()
+    for seed in range(6):
+        c = chat(server, messages=USER, tools=[SAVE, LOOK], response_format=PERSON, enable_thinking=False, temperature=temperature, seed=seed, max_tokens=300)
+        seen.add(c["finish_reason"])
+        if c["finish_reason"] == "stop":
+            assert list(json.loads(c["message"]["content"])) == ["name"]
+        elif c["finish_reason"] == "tool_calls":
+            assert c["message"]["content"] is None
+    assert seen & {"stop", "tool_calls"}
+    c = chat(server, messages=USER, tools=[LOOK], tool_choice="required", response_format=PERSON, enable_thinking=False, parallel_tool_calls=False)
+    assert c["message"]["tool_calls"][0]["function"]["name"] == "look_up"
+    assert is_error(*server.ask("POST", PATH, {"messages": USER, "tools": [LOOK], "guided_choice": ["a"]}), 400)["param"] == "tools"
+    c = chat(server, messages=USER, tools=[LOOK], tool_choice="none", guided_choice=["a", "b"], enable_thinking=False)
+    assert c["message"]["content"] in ("a", "b")
+
+
 WRONG = [({"tools": {}}, "tools"), ({"tools": [5]}, "tools"), ({"tools": [{}]}, "tools"), ({"tools": [{"type": "function", "function": {}}]}, "tools"),
          ({"tools": [{"type": "function", "function": {"name": 5}}]}, "tools"), ({"tool_choice": "required"}, "tool_choice"), ({"tool_choice": NAMED}, "tool_choice"),
          ({"tools": [SAVE], "tool_choice": "sometimes"}, "tool_choice"), ({"tools": [SAVE], "tool_choice": 5}, "tool_choice"),

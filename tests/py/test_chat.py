@@ -7,12 +7,13 @@ import signal
 import subprocess
 import termios
 import time
+import unicodedata
 
 import pytest
 
 from programs import QUARRY, TINY, environment, goldens, quarry, refused, verb
 
-FACTS = re.compile(r"^# prompt (\d+) tokens? \((\d+) re-used\): .* answer (\d+) tokens?: (.*)$", re.M)
+FACTS = re.compile(r"^# prompt (\d+) tokens? \((\d+) re-used\): .* answer (\d+) tokens?(.*)$", re.M)
 STORY = "Tell me a story about Mina and a blue star."
 
 
@@ -122,6 +123,28 @@ def test_sampling_options_and_the_seed():
 def test_facts_can_be_silenced():
     loud, quiet = chat(lines=CAPITALS[:2]), chat("-q", lines=CAPITALS[:2])
     assert loud.stdout == quiet.stdout and loud.err.count("tok/s") == 4 and quiet.err == ""
+
+
+def test_save_writes_the_conversation_and_replaces_nothing_else(tmp_path):
+    file, other = tmp_path / "talk.md", tmp_path / "other.md"
+    other.write_text("mine")
+    done = chat("--no-think", lines=["/system Be kind.", CAPITALS[0], f"/save {file} ", CAPITALS[1], f"/save {file}", f"/save {other}", "/save"])
+    lines = [line for line in done.err.splitlines() if not line.startswith("# ")]
+    assert len(lines) == 2 and "other.md exists already" in lines[0] and "/save FILE" in lines[1] and done.returncode == 1
+    first, second = done.stdout.decode().splitlines()
+    assert file.read_text() == (f"## System\n\nBe kind.\n\n## You\n\n{CAPITALS[0]}\n\n## Model\n\n{first}\n\n"
+                                f"## You\n\n{CAPITALS[1]}\n\n## Model\n\n{second}\n")
+    assert other.read_text() == "mine" and sorted(tmp_path.iterdir()) == [other, file]
+    refused(chat(lines=[f"/save {tmp_path}/nowhere/x.json"]), "nowhere")
+
+
+def test_stats_sum_up_the_answers():
+    done = chat("--no-think", lines=["/stats", *CAPITALS[:2], "/stats"])
+    told = turns(done)
+    prompts, cached, answers = (sum(t[i] for t in told) for i in range(3))
+    assert "0 answers of 0 tokens in all: 0.0 tok/s" in done.err and f"2 answers of {answers} tokens in all" in done.err
+    assert f"prompts of {prompts} tokens in all, {cached} of them re-used" in done.err
+    assert f"{told[1][0] + told[1][2]} of the context's 8192 tokens are in use" in done.err
 
 
 # --- lines --------------------------------------------------------------------------------------------------------------
@@ -405,3 +428,103 @@ def test_a_stop_and_fg_give_the_line_back(terminal):
     t.read_until("shell: ")
     t.type("exit\r")
     assert t.close() == 0
+
+
+# --- what was typed in earlier runs --------------------------------------------------------------------------------------
+
+
+def leave(t):
+    t.read_until("> ")
+    t.type("/exit\r")
+    assert t.close() == 0
+
+
+def typed(t, text):
+    """Enters a text that costs no answer."""
+    t.read_until("> ")
+    t.type(f"/system {text}\r")
+    t.read_until("is set")
+
+
+def test_history_is_kept_for_the_next_run(terminal, tmp_path):
+    state = {"XDG_STATE_HOME": str(tmp_path)}
+    file = tmp_path / "quarry/chat_history"
+    t, other = terminal(**state), terminal(**state)
+    typed(t, "first 하나")
+    typed(other, "second 둘")
+    other.process.kill()  # what was entered is there already
+    leave(t)
+    assert oct(file.stat().st_mode)[-3:] == "600" and oct(file.parent.stat().st_mode)[-3:] == "700"
+    t = terminal(**state)
+    t.read_until("> ")
+    t.type("\x1b[A")
+    t.read_until("/exit")
+    t.type("\x1b[A")
+    t.read_until("second 둘")
+    t.type("\x1b[A")
+    t.read_until("first 하나")
+    t.type("\r")
+    t.read_until("is set")
+    leave(t)
+    before = file.read_bytes()
+    t = terminal("--no-history", **state)
+    typed(t, "third")
+    leave(t)
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("what", ["text", "folder", "fifo"])
+def test_what_is_no_history_is_told_and_left_alone(terminal, tmp_path, what):
+    file = tmp_path / "quarry/chat_history"
+    file.parent.mkdir()
+    {"text": lambda: file.write_text("mine"), "folder": file.mkdir, "fifo": lambda: os.mkfifo(file)}[what]()
+    t = terminal(XDG_STATE_HOME=str(tmp_path))
+    assert "chat_history" in t.read_until("/help lists")
+    typed(t, "x")
+    leave(t)
+    assert what != "text" or file.read_text() == "mine"
+
+
+def test_a_large_history_is_cut_to_its_newest_texts(terminal, tmp_path):
+    file = tmp_path / "quarry/chat_history"
+    file.parent.mkdir()
+    file.write_text("_HiStOrY_V2_\n" + "".join(f"text\\040{i}\\040{'x' * 400}\n" for i in range(4000)))
+    t = terminal(XDG_STATE_HOME=str(tmp_path))
+    leave(t)
+    lines = file.read_text().splitlines()
+    assert len(lines) == 1002 and lines[1].startswith("text\\0403000") and lines[-1] == "/exit"
+
+
+# --- what the screen shows -----------------------------------------------------------------------------------------------
+
+WIDE = {  # what is typed, and the columns that it takes while it is edited
+    "Hangul": ("한국어x", 7), "emoji": ("a🎉👍🏽x", 8), "decomposed Hangul": ("\u1112\u1161\u11abx", 3), "an accent apart": ("e\u0301x", 2),
+    "joined emoji": ("👩\u200d💻x", 6), "a selector": ("❤\ufe0fx", 3)}
+
+
+@pytest.mark.parametrize("text, columns", WIDE.values(), ids=WIDE.keys())
+def test_the_cursor_stands_where_the_text_is(terminal, text, columns):
+    pyte = pytest.importorskip("pyte", reason="needs PyPI pyte")
+    t = terminal("--no-think", "-n", "1")
+    t.read_until("> ")
+    screen = pyte.Screen(80, 24)
+    stream = pyte.ByteStream(screen)
+    stream.feed(b"> ")
+
+    def show(keys, until):
+        t.type(keys)
+        end = time.monotonic() + 20
+        while not until():
+            assert time.monotonic() < end, (screen.cursor.x, screen.display[0])
+            if select.select([t.master], [], [], 0.05)[0]:
+                stream.feed(os.read(t.master, 65536))
+
+    end = 2 + columns
+    show(text, lambda: screen.cursor.x == end)
+    show("\x02Z", lambda: screen.display[0].rstrip().endswith("Zx") and screen.cursor.x == end)  # one to the left, before the x
+    show("\x01", lambda: screen.cursor.x == 2)
+    show("\x05\x7f\x7f", lambda: screen.cursor.x == end - 1)  # both are gone
+    t.type("\r")
+    whole = unicodedata.normalize("NFC", text.removesuffix("x"))
+    assert f"# prompt {prompt_of_run(whole)} tokens" in t.read_until("tok/s; answer")
+    leave(t)

@@ -11,7 +11,8 @@ import time
 import pytest
 
 from programs import BUILD, SOURCE, environment
-from test_server import (NORWAY, OSLO, USER, Server, alive, is_error, joined, program, raw_exchange, refused, request_bytes, server, start, stream_of)  # noqa: F401
+from test_server import (LONG, NORWAY, OSLO, USER, Server, alive, is_error, joined, program, raw_exchange, refused, request_bytes, send, server, start, stream_of,
+                         until)  # noqa: F401
 
 jsonschema = pytest.importorskip("jsonschema", reason="needs PyPI jsonschema")
 
@@ -327,6 +328,8 @@ def test_the_template_is_applied_as_a_completion_does(server):
     assert json.loads(server.ask("POST", "/v1/chat/completions/input_tokens", chat)[2])["input_tokens"] == got["n_tokens"]
     assert len(json.loads(server.ask("POST", "/tokenize", {"content": got["prompt"]})[2])["tokens"]) == got["n_tokens"]
     is_error(*server.ask("POST", "/apply-template", {"messages": 5}), 400)
+    e = is_error(*server.ask("POST", "/apply-template", {"messages": [{"role": "tool", "content": "x"}]}), 400)
+    assert "tiny.gguf" in e["message"] and str(SOURCE) not in e["message"]  # our folders are nobody's business
     is_error(*server.ask("POST", "/v1/chat/completions/input_tokens", {**chat, "temperature": "hot"}), 400)
 
 
@@ -381,6 +384,38 @@ def test_metrics_count_what_happens(start):
     assert buckets == sorted(buckets) and buckets[-1] == now["quarry_http_request_seconds_count{%s}" % route] == 3
     assert now["quarry_ready"] == 1 and now["quarry_requests_running"] == 0 and now["quarry_load_progress"] == 1
     assert [k for k in now if k.startswith('quarry_info{') and 'model="a \\"b\\" \\\\c"' in k]
+
+
+def test_the_cache_says_what_it_did(start):
+    """A prompt is new, is asked again, goes another way; the counts, the log and the answers' usage tell the same."""
+    s = start("--parallel", 1)
+    system = {"role": "system", "content": "You know every capital of the world and answer in one short sentence. " * 8}
+    ask = lambda text, head=system: s.chat(messages=[head, {"role": "user", "content": text}], enable_thinking=False, max_tokens=4)[1]["usage"]
+    cached = [ask(text)["prompt_tokens_details"]["cached_tokens"] for text in ("Norway?", "Norway?", "Norway, please?")]
+    ask("Norway?", {"role": "system", "content": "Norwegen? " * 60})
+    m = metrics(s)
+    count = lambda result, reason: m['quarry_prompt_cache_total{result="%s",reason="%s"}' % (result, reason)]
+    hits = count("hit", "slot") + count("hit", "snapshot")
+    assert cached[0] == 0 and hits == sum(c > 0 for c in cached) >= 1
+    assert count("miss", "empty") == 1 and count("miss", "different") == 1 and count("miss", "busy") == 0
+    assert hits + count("miss", "no_place") == 2
+    assert m["quarry_prompt_cached_tokens_total"] == sum(cached) and m["quarry_prompt_shared_tokens_total"] >= sum(cached) + 60
+    assert m["quarry_first_token_seconds_count"] == m["quarry_wait_seconds_count"] == 4 and m["quarry_first_token_seconds_sum"] > 0
+    s.stop()
+    assert re.search(r"prompt \d+ \(0 cached: empty\)", s.err) and re.search(r"\(0 cached: different\)", s.err)
+
+
+def test_slots_show_what_runs(start):
+    s = start("--parallel", 2)
+    slots = lambda: json.loads(s.get("/slots")[2])
+    assert [x["is_processing"] for x in slots()] == [False, False] and slots()[0]["id"] == 0
+    c = send(s, {**LONG, "stream": True})
+    until(lambda: any(x["is_processing"] and x["completion_tokens"] > 3 for x in slots()))
+    busy = next(x for x in slots() if x["is_processing"])
+    assert busy["prompt_tokens"] > 5 and busy["max_tokens"] == LONG["max_tokens"] and busy["seconds"] > 0 and busy["tokens_held"] > busy["prompt_tokens"]
+    c.close()
+    until(lambda: not any(x["is_processing"] for x in slots()), 5)
+    assert json.loads(s.get("/props")[2])["total_slots"] == 2
 
 
 def test_metrics_need_a_key_and_no_model(start):

@@ -153,7 +153,7 @@ def test_stop_frees_the_server(page, server):
     press(page, "Stop")
     idle(page)
     until(lambda: server.counts()["cancelled_total"] > before)
-    assert notice(page) is None and count(page, ".user") == 1
+    assert notice(page) is None and count(page, ".message") == 1 and page.js("document.querySelector('.user .small').innerText").endswith("Try again")
 
 
 def test_tables_and_code_of_the_model(page, server):
@@ -167,6 +167,19 @@ def test_tables_and_code_of_the_model(page, server):
     press(page, "Copy", ".code-bar")
     page.wait("document.querySelector('.code-bar .copy').textContent === 'Copied'")
     assert page.js("window.clip").endswith("return m / n;\n}")
+
+
+def test_tools_are_called_and_answered(page, server):
+    g = next(g for g in goldens() if g["tools"] and g["messages"][-1]["content"].startswith("Find the book"))
+    visit(page, server, **SURE, tools=json.dumps(g["tools"]))
+    ask(page, g["messages"][-1]["content"])
+    assert page.js("document.querySelector('.call summary').textContent") == "Calls get_book"
+    assert json.loads(page.js("document.querySelector('.call code').textContent")) == {"title": "The Purple Hugo", "pages": 188}
+    page.js("document.querySelector('.results textarea').value = '{\"ok\": true, \"value\": 8}'")
+    press(page, "Send results")
+    page.wait("document.querySelectorAll('.content').length === 2")
+    idle(page)
+    assert notice(page) is None and page.js("[...document.querySelectorAll('.content')].at(-1).innerText")
 
 
 def test_a_key_is_asked_for_once(page):
@@ -499,7 +512,8 @@ def test_broken_streams(page, fake):
     visit(page, fake)
     fake.answers = [[chunk({"content": "half"})], [chunk({"content": "more"}), b'data: {"error": {"message": "out of luck", "code": "x"}}\n\n']]
     ask(page, "x")
-    assert notice(page).startswith("The connection ended before the answer did.") and "half" in page.js("document.querySelector('.content').innerText")
+    assert notice(page).startswith("The connection ended before the answer did.")
+    assert "half" in page.js("document.querySelector('.content').innerText")
     press(page, "Try again")
     page.wait("document.getElementById('notice').textContent.includes('out of luck')")
     assert count(page, ".message") == 2
@@ -537,7 +551,8 @@ def test_korean(page, fake):
 
 def test_two_columns_on_a_desk(page, fake):
     visit(page, fake)
-    box = lambda selector: page.js(f"(({{left, top, right, bottom}}) => [left, top, right, bottom])(document.querySelector('{selector}').getBoundingClientRect())")
+    box = lambda selector: page.js("['left', 'top', 'right', 'bottom'].map((side) => "
+                                   f"document.querySelector('{selector}').getBoundingClientRect()[side])")
     side, main, composer = box("#side"), box("main"), box("#composer")
     width, height = page.js("[innerWidth, innerHeight]")
     assert side[:2] == [0, 0] and main[0] == side[2] and main[1:] == [0, width, height] and side[3] == height
@@ -582,7 +597,8 @@ def test_phone(page, fake):
 
 def test_everything_has_a_name(page, fake):
     visit(page, fake)
-    fake.answers = [said({"reasoning_content": "hm"}, "```\ncode\n```", {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}]})]
+    call = {"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}
+    fake.answers = [said({"reasoning_content": "hm"}, "```\ncode\n```", {"tool_calls": [call]})]
     ask(page, "x")
     press(page, "Settings")
     nodes = page.call("Accessibility.getFullAXTree")["nodes"]

@@ -1,5 +1,5 @@
-/* Constraints on the tiny model's vocabulary: which texts each kind of grammar takes, whichever way they are cut into tokens; that a mask is exactly the
- * ids that accept takes; what is refused, with which words. */
+/* Constraints on the tiny model's vocabulary: which texts each kind of grammar takes, whichever way they are cut into tokens; that a
+ * mask is exactly the ids that accept takes; what is refused, with which words. */
 #include "constrain.h"
 #include "gguf.h"
 #include <setjmp.h>
@@ -35,8 +35,19 @@ static int tear_down(void **state)
 
 enum kind { GBNF, SCHEMA, REGEX, TOOLS, CALLS, CALL };
 
-static int build(struct q_constraint **c, enum kind kind, const char *text, struct q_err *e)
+/* JSON is written with ' for " below. Valid until the next call. */
+static const char *as_meant(enum kind kind, const char *text)
 {
+    static char own[4096];
+    if (kind == GBNF || kind == REGEX || strlen(text) >= sizeof own) return text;
+    strcpy(own, text);
+    for (char *p = own; (p = strchr(p, '\''));) *p = '"';
+    return own;
+}
+
+static int build(struct q_constraint **c, enum kind kind, const char *given, struct q_err *e)
+{
+    const char *text = as_meant(kind, given);
     size_t n = strlen(text);
     switch (kind) {
     case GBNF: return q_constraint_from_gbnf(c, tok, text, n, e);
@@ -99,7 +110,8 @@ static void check_masks(const struct q_constraint *c, const char *text)
         for (int id = 0; id < tok_count(tok); id++) {
             assert_int_equal(q_constraint_clone(&try, at, &e), 0);
             int ok = !q_constraint_accept(try, id, &e), has = bits[id / 32] >> id % 32 & 1;
-            if (ok != has) fail_msg("id %d '%.*s' before '%s': mask %d, accept %d", id, (int)tok_piece(tok, id).n, tok_piece(tok, id).at, text, has, ok);
+            struct tok_str piece = tok_piece(tok, id);
+            if (ok != has) fail_msg("id %d '%.*s' before '%s': mask %d, accept %d", id, (int)piece.n, piece.at, text, has, ok);
             if (has && tok_type(tok, id) == TOK_CONTROL) assert_true(tok_is_end(tok, id) && q_constraint_may_end(at));
             some |= has;
             q_constraint_free(try);
@@ -111,6 +123,9 @@ static void check_masks(const struct q_constraint *c, const char *text)
     q_constraint_free(at);
 }
 
+#define A10 "aaaaaaaaaa"
+#define A100 A10 A10 A10 A10 A10 A10 A10 A10 A10 A10
+
 static const struct sample {
     enum kind kind;
     const char *text;
@@ -118,14 +133,18 @@ static const struct sample {
 } samples[] = {
     /* GBNF */
     {GBNF, "root ::= \"a\" | \"bc\" # note\n", {"a", "bc"}, {"", "b", "ab", "c", "a "}},
-    {GBNF, "root ::= x{2,3} y* z? \"!\"+\nx ::= [a-c]\ny ::= [^a-z!]\nz ::= \"\\x41\\u00e9\\n\"", {"ab!", "abc!!", "cc1한!", "aaA\xC3\xA9\n!"}, {"a!", "abca!", "ab", "abd!"}},
+    {GBNF, "root ::= x{2,3} y* z? \"!\"+\nx ::= [a-c]\ny ::= [^a-z!]\nz ::= \"\\x41\\u00e9\\n\"", {"ab!", "abc!!", "cc1한!", "aaA\xC3\xA9\n!"}, {"a!"
+     , "abca!", "ab", "abd!"}},
     {GBNF, "root ::=\n  \"x\" |\n  (\"y\"\n | \"z\")\n\nw ::= \"w\"", {"x", "y", "z"}, {"w"}},
     {GBNF, "root ::= \"(\" root \")\" | \"\"", {"", "()", "((()))"}, {"(", "(()", ")"}},
     {GBNF, "root ::= item (\",\" item)*\nitem ::= [0-9]+ | \"[\" root? \"]\"", {"1", "1,22", "[1,[2,[]]],3"}, {"", ",", "1,", "[1"}},
     {GBNF, "root ::= a a\na ::= \"x\"*", {"", "x", "xxxx"}, {"y"}},
-    {GBNF, "root ::= e\ne ::= t (\"+\" t)*\nt ::= f (\"*\" f)*\nf ::= [0-9] | \"(\" e \")\"", {"1", "1+2*3", "(1+2)*((3))"}, {"", "1+", "(1", "1)", "+1"}},
+    {GBNF, "root ::= e\ne ::= t (\"+\" t)*\nt ::= f (\"*\" f)*\nf ::= [0-9] | \"(\" e \")\"", {"1", "1+2*3", "(1+2)*((3))"}, {"", "1+", "(1", "1)",
+     "+1"}},
     {GBNF, "root ::= . .", {"ab", "한글", "é\n"}, {"a", "abc"}},
-    {GBNF, "root ::= list\nlist ::= \"a\" list | \"a\"", {"a", "aaa", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}, {"", "b"}},
+    {GBNF, "root ::= list\nlist ::= \"a\" list | \"a\"", {"a", "aaa",
+     A100 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+     }, {"", "b"}},
     {GBNF, "root ::= s s s | s\ns ::= \"a\" | \"aa\" | \"\"", {"", "a", "aaaaaa"}, {"aaaaaaa", "b"}},
     /* regular expressions */
     {REGEX, "\\d{3}-[a-f]+|x?", {"123-a", "999-fade", "", "x"}, {"12-a", "123-", "123-g", "xx"}},
@@ -135,72 +154,89 @@ static const struct sample {
     {REGEX, "[가-힣]+\\u0021\\x41", {"한글!A"}, {"!A", "한글", "a!A"}},
     {REGEX, "a{,3}", {"a{,3}"}, {"aa"}},
     /* schemas: types */
-    {SCHEMA, "{\"type\":\"string\"}", {"\"\"", "\"a\\n\\u00e9\\ud83d\\ude00 한 \\/\"", "\"<|im_end|>\""}, {"\"", "a", "\"\\x\"", "\"\n\"", "\"\\ud800\"", "\"\\u0000\"", "\"\\u0041\""}},
-    {SCHEMA, "{\"type\":\"integer\"}", {"0", "-17", "12345678901234567890"}, {"", "01", "1.5", "1e3", "+1", "123456789012345678901"}},
-    {SCHEMA, "{\"type\":\"number\"}", {"0", "-0.5", "1e10", "3.14159265358979"}, {".5", "1.", "1e", "--1"}},
-    {SCHEMA, "{\"type\":\"boolean\"}", {"true", "false"}, {"True", "null", "t"}},
-    {SCHEMA, "{\"type\":[\"string\",\"null\"]}", {"null", "\"x\""}, {"1", "nul"}},
-    {SCHEMA, "true", {"null", "[1, {\"a\": [true, \"x\"]}, -1.5e3]", "{\n  \"a\": {}\n}"}, {"", "[1,]", "{a:1}", "[", "{\"a\":1,}"}},
-    {SCHEMA, "{\"type\":\"object\"}", {"{}", "{\"a\":1,\"b\":[{}]}"}, {"[]", "null", "1"}},
-    {SCHEMA, "{\"type\":\"string\",\"nullable\":true}", {"null", "\"\""}, {"1"}},
+    {SCHEMA, "{'type':'string'}", {"''", "'a\\n\\u00e9\\ud83d\\ude00 한 \\/'", "'<|im_end|>'"}, {"'", "a", "'\\x'", "'\n'", "'\\ud800'", "'\\u0000'",
+     "'\\u0041'"}},
+    {SCHEMA, "{'type':'integer'}", {"0", "-17", "12345678901234567890"}, {"", "01", "1.5", "1e3", "+1", "123456789012345678901"}},
+    {SCHEMA, "{'type':'number'}", {"0", "-0.5", "1e10", "3.14159265358979"}, {".5", "1.", "1e", "--1"}},
+    {SCHEMA, "{'type':'boolean'}", {"true", "false"}, {"True", "null", "t"}},
+    {SCHEMA, "{'type':['string','null']}", {"null", "'x'"}, {"1", "nul"}},
+    {SCHEMA, "true", {"null", "[1, {'a': [true, 'x']}, -1.5e3]", "{\n  'a': {}\n}"}, {"", "[1,]", "{a:1}", "[", "{'a':1,}"}},
+    {SCHEMA, "{'type':'object'}", {"{}", "{'a':1,'b':[{}]}"}, {"[]", "null", "1"}},
+    {SCHEMA, "{'type':'string','nullable':true}", {"null", "''"}, {"1"}},
     /* objects */
-    {SCHEMA, "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"string\"}},\"required\":[\"a\"]}",
-     {"{\"a\":1}", "{ \"a\" : 1 , \"b\" : \"x\" }", "{\n\t\"a\": 1,\n\t\"b\": \"\"\n}"}, {"{}", "{\"b\":\"x\"}", "{\"b\":\"x\",\"a\":1}", "{\"a\":1,\"c\":1}", "{\"a\":1,}", "{  \"a\":1}"}},
-    {SCHEMA, "{\"properties\":{\"a\":{},\"b\":{},\"c\":{}}}", {"{}", "{\"a\":1}", "{\"b\":1}", "{\"c\":1}", "{\"a\":1,\"c\":1}", "{\"a\":1,\"b\":1,\"c\":1}", "{\"b\":1,\"c\":1}"}, {"{,\"a\":1}", "{\"c\":1,\"a\":1}"}},
-    {SCHEMA, "{\"properties\":{\"a\":{},\"b\":{},\"c\":{}},\"required\":[\"b\"]}", {"{\"b\":1}", "{\"a\":1,\"b\":2}", "{\"a\":1,\"b\":2,\"c\":3}"}, {"{}", "{\"a\":1}", "{\"a\":1,\"c\":2}"}},
-    {SCHEMA, "{\"type\":\"object\",\"properties\":{\"ab\":{\"type\":\"null\"}},\"additionalProperties\":{\"type\":\"integer\"}}",
-     {"{}", "{\"ab\":null}", "{\"a\":1}", "{\"abc\":1,\"\":2}", "{\"ab\":null,\"x\":1,\"y\":2}"}, {"{\"ab\":1}", "{\"x\":1,\"ab\":null}", "{\"x\":null}", "{\"\\u0061b\":1}", "{\"a\\u0062\":1}"}},
-    {SCHEMA, "{\"type\":\"object\",\"additionalProperties\":false}", {"{}", "{ }"}, {"{\"a\":1}"}},
-    {SCHEMA, "{\"type\":\"object\",\"required\":[\"k\"]}", {"{\"k\":[]}", "{\"k\":1,\"z\":2}"}, {"{}", "{\"z\":2}"}},
-    {SCHEMA, "{\"properties\":{\"한/\\\"\\n\":{\"const\":1}},\"required\":[\"한/\\\"\\n\"]}", {"{\"한/\\\"\\n\":1}", "{\"\\ud55c\\/\\\"\\u000a\":1}"}, {"{}"}},
-    {SCHEMA, "{\"properties\":{\"a\":{},\"b\":false},\"required\":[\"a\"]}", {"{\"a\":1}"}, {"{\"a\":1,\"b\":1}"}},
+    {SCHEMA, "{'type':'object','properties':{'a':{'type':'integer'},'b':{'type':'string'}},'required':['a']}",
+     {"{'a':1}", "{ 'a' : 1 , 'b' : 'x' }", "{\n\t'a': 1,\n\t'b': ''\n}"}, {"{}", "{'b':'x'}", "{'b':'x','a':1}", "{'a':1,'c':1}", "{'a':1,}",
+      "{  'a':1}"}},
+    {SCHEMA, "{'properties':{'a':{},'b':{},'c':{}}}", {"{}", "{'a':1}", "{'b':1}", "{'c':1}", "{'a':1,'c':1}", "{'a':1,'b':1,'c':1}",
+     "{'b':1,'c':1}"}, {"{,'a':1}", "{'c':1,'a':1}"}},
+    {SCHEMA, "{'properties':{'a':{},'b':{},'c':{}},'required':['b']}", {"{'b':1}", "{'a':1,'b':2}", "{'a':1,'b':2,'c':3}"}, {"{}", "{'a':1}",
+     "{'a':1,'c':2}"}},
+    {SCHEMA, "{'type':'object','properties':{'ab':{'type':'null'}},'additionalProperties':{'type':'integer'}}",
+     {"{}", "{'ab':null}", "{'a':1}", "{'abc':1,'':2}", "{'ab':null,'x':1,'y':2}"}, {"{'ab':1}", "{'x':1,'ab':null}", "{'x':null}", "{'\\u0061b':1}"
+      , "{'a\\u0062':1}"}},
+    {SCHEMA, "{'type':'object','additionalProperties':false}", {"{}", "{ }"}, {"{'a':1}"}},
+    {SCHEMA, "{'type':'object','required':['k']}", {"{'k':[]}", "{'k':1,'z':2}"}, {"{}", "{'z':2}"}},
+    {SCHEMA, "{'properties':{'한/\\'\\n':{'const':1}},'required':['한/\\'\\n']}", {"{'한/\\'\\n':1}", "{'\\ud55c\\/\\'\\u000a':1}"}, {"{}"}},
+    {SCHEMA, "{'properties':{'a':{},'b':false},'required':['a']}", {"{'a':1}"}, {"{'a':1,'b':1}"}},
     /* arrays */
-    {SCHEMA, "{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"minItems\":1,\"maxItems\":3}", {"[1]", "[1, 2,3]"}, {"[]", "[1,2,3,4]", "[true]", "[1,]"}},
-    {SCHEMA, "{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}", {"[]", "[1,2,3,4,5,6]", "[\n  1,\n  2\n]"}, {"[,]", "[1 2]"}},
-    {SCHEMA, "{\"type\":\"array\",\"maxItems\":0}", {"[]"}, {"[1]"}},
-    {SCHEMA, "{\"prefixItems\":[{\"type\":\"integer\"},{\"type\":\"string\"}]}", {"[]", "[1]", "[1,\"a\"]"}, {"[\"a\"]", "[1,\"a\",2]"}},
-    {SCHEMA, "{\"prefixItems\":[{\"type\":\"integer\"}],\"items\":{\"type\":\"null\"},\"minItems\":2}", {"[1,null]", "[1,null,null]"}, {"[]", "[1]", "[null]"}},
+    {SCHEMA, "{'type':'array','items':{'type':'integer'},'minItems':1,'maxItems':3}", {"[1]", "[1, 2,3]"}, {"[]", "[1,2,3,4]", "[true]", "[1,]"}},
+    {SCHEMA, "{'type':'array','items':{'type':'integer'}}", {"[]", "[1,2,3,4,5,6]", "[\n  1,\n  2\n]"}, {"[,]", "[1 2]"}},
+    {SCHEMA, "{'type':'array','maxItems':0}", {"[]"}, {"[1]"}},
+    {SCHEMA, "{'prefixItems':[{'type':'integer'},{'type':'string'}]}", {"[]", "[1]", "[1,'a']"}, {"['a']", "[1,'a',2]"}},
+    {SCHEMA, "{'prefixItems':[{'type':'integer'}],'items':{'type':'null'},'minItems':2}", {"[1,null]", "[1,null,null]"}, {"[]", "[1]", "[null]"}},
     /* values */
-    {SCHEMA, "{\"enum\":[\"a\",1,null,[1,{\"k\":\"v\"}],-1.5]}", {"\"a\"", "1", "null", "[1, {\"k\": \"v\"}]", "-1.5"}, {"a", "2", "[1]"}},
-    {SCHEMA, "{\"type\":\"string\",\"enum\":[\"a\",1]}", {"\"a\""}, {"1"}},
-    {SCHEMA, "{\"const\":\"é\\\"\"}", {"\"é\\\"\"", "\"\\u00e9\\\"\""}, {"\"e\\\"\""}},
+    {SCHEMA, "{'enum':['a',1,null,[1,{'k':'v'}],-1.5]}", {"'a'", "1", "null", "[1, {'k': 'v'}]", "-1.5"}, {"a", "2", "[1]"}},
+    {SCHEMA, "{'type':'string','enum':['a',1]}", {"'a'"}, {"1"}},
+    {SCHEMA, "{'const':'é\\''}", {"'é\\''", "'\\u00e9\\''"}, {"'e\\''"}},
     /* strings */
-    {SCHEMA, "{\"minLength\":2,\"maxLength\":3}", {"\"ab\"", "\"한글é\"", "\"\\n\\u00e9\"", "\"\\ud83d\\ude00a\""}, {"\"a\"", "\"abcd\""}},
-    {SCHEMA, "{\"minLength\":3}", {"\"abc\"", "\"abcdefgh\""}, {"\"ab\""}},
-    {SCHEMA, "{\"pattern\":\"^[a-z]+$\"}", {"\"abc\""}, {"\"\"", "\"aB\""}},
-    {SCHEMA, "{\"pattern\":\"b|^c\"}", {"\"abc\"", "\"b\"", "\"c1\""}, {"\"ac\"", "\"\""}},
-    {SCHEMA, "{\"pattern\":\"^\\\"/\\\\\\\\é$\"}", {"\"\\\"/\\\\é\"", "\"\\\"\\/\\\\\\u00E9\""}, {"\"\\\"\""}},
-    {SCHEMA, "{\"pattern\":\"^(ab)*$\",\"minLength\":2,\"maxLength\":5}", {"\"ab\"", "\"abab\""}, {"\"\"", "\"ababab\"", "\"aba\""}},
-    {SCHEMA, "{\"format\":\"date\"}", {"\"2024-02-29\"", "\"1999-12-31\""}, {"\"2023-02-29\"", "\"1900-02-29\"", "\"2024-13-01\"", "\"2024-04-31\"", "\"0000-01-01\""}},
-    {SCHEMA, "{\"format\":\"date-time\"}", {"\"2024-02-29T23:59:59.5Z\"", "\"1999-12-31T00:00:00+09:00\""}, {"\"2024-02-29\"", "\"2024-02-29T24:00:00Z\""}},
-    {SCHEMA, "{\"format\":\"uuid\"}", {"\"123e4567-e89b-12d3-a456-426614174000\""}, {"\"123e4567e89b12d3a456426614174000\""}},
+    {SCHEMA, "{'minLength':2,'maxLength':3}", {"'ab'", "'한글é'", "'\\n\\u00e9'", "'\\ud83d\\ude00a'"}, {"'a'", "'abcd'"}},
+    {SCHEMA, "{'minLength':3}", {"'abc'", "'abcdefgh'"}, {"'ab'"}},
+    {SCHEMA, "{'pattern':'^[a-z]+$'}", {"'abc'"}, {"''", "'aB'"}},
+    {SCHEMA, "{'pattern':'b|^c'}", {"'abc'", "'b'", "'c1'"}, {"'ac'", "''"}},
+    {SCHEMA, "{'pattern':'^\\'/\\\\\\\\é$'}", {"'\\'/\\\\é'", "'\\'\\/\\\\\\u00E9'"}, {"'\\''"}},
+    {SCHEMA, "{'pattern':'^(ab)*$','minLength':2,'maxLength':5}", {"'ab'", "'abab'"}, {"''", "'ababab'", "'aba'"}},
+    {SCHEMA, "{'format':'date'}", {"'2024-02-29'", "'1999-12-31'"}, {"'2023-02-29'", "'1900-02-29'", "'2024-13-01'", "'2024-04-31'", "'0000-01-01'"
+     }},
+    {SCHEMA, "{'format':'date-time'}", {"'2024-02-29T23:59:59.5Z'", "'1999-12-31T00:00:00+09:00'"}, {"'2024-02-29'", "'2024-02-29T24:00:00Z'"}},
+    {SCHEMA, "{'format':'uuid'}", {"'123e4567-e89b-12d3-a456-426614174000'"}, {"'123e4567e89b12d3a456426614174000'"}},
     /* bounds */
-    {SCHEMA, "{\"type\":\"integer\",\"minimum\":-7,\"maximum\":123}", {"-7", "-1", "0", "9", "10", "99", "100", "123"}, {"-8", "-10", "124", "200", "1000", "00", "-0"}},
-    {SCHEMA, "{\"type\":\"integer\",\"minimum\":18}", {"18", "19", "20", "100", "99999"}, {"17", "2", "-18", "0"}},
-    {SCHEMA, "{\"type\":\"integer\",\"exclusiveMaximum\":0}", {"-1", "-200"}, {"0", "1"}},
-    {SCHEMA, "{\"type\":\"integer\",\"exclusiveMinimum\":9.5,\"maximum\":11.9}", {"10", "11"}, {"9", "12"}},
-    {SCHEMA, "{\"type\":\"number\",\"minimum\":0,\"maximum\":1}", {"0", "1", "0.5", "1.0", "0.000", "1.00"}, {"1.01", "-0.1", "2", "1.0001"}},
-    {SCHEMA, "{\"type\":\"number\",\"exclusiveMinimum\":0.25,\"exclusiveMaximum\":12.5}", {"0.26", "0.2500001", "1", "9.99", "12", "12.4999", "12.0"}, {"0.25", "0.250", "0.1", "12.5", "12.50", "13", "0"}},
-    {SCHEMA, "{\"type\":\"number\",\"minimum\":-1.5,\"maximum\":-0.5}", {"-0.5", "-0.50", "-1", "-1.5", "-1.49"}, {"-0.4", "0", "-1.51", "-2", "1"}},
-    {SCHEMA, "{\"type\":\"number\",\"minimum\":2.125}", {"2.125", "2.2", "3", "100.001"}, {"2.12", "2", "1.9", "-3"}},
-    {SCHEMA, "{\"type\":\"integer\",\"minimum\":3,\"maximum\":3}", {"3"}, {"2", "4", "33"}},
+    {SCHEMA, "{'type':'integer','minimum':-7,'maximum':123}", {"-7", "-1", "0", "9", "10", "99", "100", "123"}, {"-8", "-10", "124", "200", "1000",
+     "00", "-0"}},
+    {SCHEMA, "{'type':'integer','minimum':18}", {"18", "19", "20", "100", "99999"}, {"17", "2", "-18", "0"}},
+    {SCHEMA, "{'type':'integer','exclusiveMaximum':0}", {"-1", "-200"}, {"0", "1"}},
+    {SCHEMA, "{'type':'integer','exclusiveMinimum':9.5,'maximum':11.9}", {"10", "11"}, {"9", "12"}},
+    {SCHEMA, "{'type':'number','minimum':0,'maximum':1}", {"0", "1", "0.5", "1.0", "0.000", "1.00"}, {"1.01", "-0.1", "2", "1.0001"}},
+    {SCHEMA, "{'type':'number','exclusiveMinimum':0.25,'exclusiveMaximum':12.5}", {"0.26", "0.2500001", "1", "9.99", "12", "12.4999", "12.0"}, {
+     "0.25", "0.250", "0.1", "12.5", "12.50", "13", "0"}},
+    {SCHEMA, "{'type':'number','minimum':-1.5,'maximum':-0.5}", {"-0.5", "-0.50", "-1", "-1.5", "-1.49"}, {"-0.4", "0", "-1.51", "-2", "1"}},
+    {SCHEMA, "{'type':'number','minimum':2.125}", {"2.125", "2.2", "3", "100.001"}, {"2.12", "2", "1.9", "-3"}},
+    {SCHEMA, "{'type':'integer','minimum':3,'maximum':3}", {"3"}, {"2", "4", "33"}},
     /* several */
-    {SCHEMA, "{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"object\",\"properties\":{\"a\":{}},\"required\":[\"a\"]}]}", {"1", "{\"a\":2}"}, {"{}", "null"}},
-    {SCHEMA, "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"null\"}},\"anyOf\":[{\"required\":[\"a\"]},{\"properties\":{\"b\":{\"type\":\"null\"}},\"required\":[\"b\"]}]}", {"{\"a\":null}", "{\"a\":null,\"b\":null}", "{\"b\":null}"}, {"{}"}},
-    {SCHEMA, "{\"allOf\":[{\"properties\":{\"a\":{\"type\":\"number\"}},\"required\":[\"a\"]},{\"properties\":{\"a\":{\"type\":\"integer\",\"maximum\":5},\"b\":{}},\"required\":[\"b\"]}]}", {"{\"a\":5,\"b\":1}"}, {"{\"a\":1.5,\"b\":1}", "{\"a\":1}", "{\"a\":6,\"b\":1}"}},
-    {SCHEMA, "{\"$ref\":\"#/$defs/x~1y\",\"$defs\":{\"x/y\":{\"type\":\"null\"}}}", {"null"}, {"1"}},
-    {SCHEMA, "{\"$defs\":{\"n\":{\"type\":\"object\",\"properties\":{\"v\":{\"type\":\"integer\"},\"next\":{\"anyOf\":[{\"$ref\":\"#/$defs/n\"},{\"type\":\"null\"}]}},\"required\":[\"v\",\"next\"]}},\"$ref\":\"#/$defs/n\"}",
-     {"{\"v\":1,\"next\":null}", "{\"v\":1,\"next\":{\"v\":2,\"next\":{\"v\":3,\"next\":null}}}"}, {"{\"v\":1}", "{\"v\":1,\"next\":{}}"}},
-    {SCHEMA, "{\"type\":\"array\",\"items\":{\"$ref\":\"#\"}}", {"[]", "[[],[[]]]"}, {"[1]"}},
+    {SCHEMA, "{'anyOf':[{'type':'integer'},{'type':'object','properties':{'a':{}},'required':['a']}]}", {"1", "{'a':2}"}, {"{}", "null"}},
+    {SCHEMA, "{'type':'object','properties':{'a':{'type':'null'}},'anyOf':[{'required':['a']},"
+     "{'properties':{'b':{'type':'null'}},'required':['b']}]}", {"{'a':null}", "{'a':null,'b':null}", "{'b':null}"}, {"{}"}},
+    {SCHEMA, "{'allOf':[{'properties':{'a':{'type':'number'}},'required':['a']},"
+     "{'properties':{'a':{'type':'integer','maximum':5},'b':{}},'required':['b']}]}", {"{'a':5,'b':1}"}, {"{'a':1.5,'b':1}", "{'a':1}",
+     "{'a':6,'b':1}"}},
+    {SCHEMA, "{'$ref':'#/$defs/x~1y','$defs':{'x/y':{'type':'null'}}}", {"null"}, {"1"}},
+    {SCHEMA, "{'$defs':{'n':{'type':'object','properties':{'v':{'type':'integer'},"
+     "'next':{'anyOf':[{'$ref':'#/$defs/n'},{'type':'null'}]}},'required':['v','next']}},'$ref':'#/$defs/n'}",
+     {"{'v':1,'next':null}", "{'v':1,'next':{'v':2,'next':{'v':3,'next':null}}}"}, {"{'v':1}", "{'v':1,'next':{}}"}},
+    {SCHEMA, "{'type':'array','items':{'$ref':'#'}}", {"[]", "[[],[[]]]"}, {"[1]"}},
     /* tools */
-#define SAVE "[{\"type\":\"function\",\"function\":{\"name\":\"save\",\"parameters\":{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},\"n\":{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"null\"}]},\"kind\":{\"enum\":[\"a b\",\"c\"]},\"o\":{\"type\":\"object\"}},\"required\":[\"path\"]}}},{\"type\":\"function\",\"function\":{\"name\":\"now\"}}]"
+#define SAVE                                                                                                                          \
+    "[{'type':'function','function':{'name':'save','parameters':{'type':'object','properties':{'path':{'type':'string'},"              \
+    "'n':{'anyOf':[{'type':'integer'},{'type':'null'}]},'kind':{'enum':['a b','c']},'o':{'type':'object'}},'required':['path']}}},"     \
+    "{'type':'function','function':{'name':'now'}}]"
 #define PATH(v) "<tool_call>\n<function=save>\n<parameter=path>\n" v "\n</parameter>\n"
 #define END "</function>\n</tool_call>"
 #define NOW "<tool_call>\n<function=now>\n" END
-    {CALLS, SAVE, {PATH("a\nb") END, PATH("") END, PATH("</parameter>\n<parameter=x>") "<parameter=n>\n12\n</parameter>\n" END, PATH("x") "<parameter=kind>\na b\n</parameter>\n<parameter=n>\nnull\n</parameter>\n" END,
-                   PATH("한 \"q\" <|im_end|>") "<parameter=o>\n{\"a\": [1]}\n</parameter>\n" END, NOW, NOW "\n" PATH("x") END},
-     {"", "text", "<tool_call>\n<function=save>\n" END, PATH("x") "<parameter=n>\nx\n</parameter>\n" END, PATH("x") "<parameter=path>\ny\n</parameter>\n" END, PATH("x") "<parameter=zz>\n1\n</parameter>\n" END, NOW "\n", NOW NOW,
-      "<tool_call>\n<function=later>\n" END, PATH("x") "<parameter=kind>\n\"c\"\n</parameter>\n" END}},
+    {CALLS, SAVE, {PATH("a\nb") END, PATH("") END, PATH("</parameter>\n<parameter=x>") "<parameter=n>\n12\n</parameter>\n" END, PATH("x")
+     "<parameter=kind>\na b\n</parameter>\n<parameter=n>\nnull\n</parameter>\n" END,
+                   PATH("한 'q' <|im_end|>") "<parameter=o>\n{'a': [1]}\n</parameter>\n" END, NOW, NOW "\n" PATH("x") END},
+     {"", "text", "<tool_call>\n<function=save>\n" END, PATH("x") "<parameter=n>\nx\n</parameter>\n" END, PATH("x")
+      "<parameter=path>\ny\n</parameter>\n" END, PATH("x") "<parameter=zz>\n1\n</parameter>\n" END, NOW "\n", NOW NOW,
+      "<tool_call>\n<function=later>\n" END, PATH("x") "<parameter=kind>\n'c'\n</parameter>\n" END}},
     {CALL, SAVE, {NOW, PATH("x") END}, {NOW "\n" NOW}},
     {TOOLS, SAVE, {"", "just text with < and <tool", NOW, "I call it.\n\n" NOW}, {"<tool_call>", "text <tool_call>x", NOW "more"}},
 };
@@ -213,9 +249,9 @@ static void takes_what_it_should(void **state)
         struct q_err e = {0};
         if (build(&c, s->kind, s->text, &e)) fail_msg("%s: %s", s->text, e.text);
         for (int k = 0; k < 12 && s->yes[k]; k++)
-            if (!takes(c, s->yes[k])) fail_msg("%s does not take '%s'", s->text, s->yes[k]);
+            if (!takes(c, as_meant(s->kind, s->yes[k]))) fail_msg("%s does not take '%s'", s->text, s->yes[k]);
         for (int k = 0; k < 14 && s->no[k]; k++)
-            if (takes(c, s->no[k])) fail_msg("%s takes '%s'", s->text, s->no[k]);
+            if (takes(c, as_meant(s->kind, s->no[k]))) fail_msg("%s takes '%s'", s->text, s->no[k]);
         q_constraint_free(c);
     }
 }
@@ -228,7 +264,7 @@ static void masks_are_what_accept_takes(void **state)
         const char *text = samples[i].yes[1] ? samples[i].yes[1] : samples[i].yes[0];
         if (strlen(text) > 40) continue;
         assert_int_equal(build(&c, samples[i].kind, samples[i].text, &e), 0);
-        check_masks(c, text);
+        check_masks(c, as_meant(samples[i].kind, text));
         q_constraint_free(c);
     }
 }
@@ -269,34 +305,34 @@ static const struct refusal {
     {REGEX, Q_ELIMIT, "((a{1000}){1000}){1000}", "200000"},
     {SCHEMA, Q_EINPUT, "{", "json_schema"},
     {SCHEMA, Q_EINPUT, "1", "expected a schema"},
-    {SCHEMA, Q_EUNSUP, "{\"not\":{}}", "#: 'not' is not supported"},
-    {SCHEMA, Q_EUNSUP, "{\"properties\":{\"a\":{\"items\":{\"multipleOf\":2}}}}", "#/properties/a/items: 'multipleOf'"},
-    {SCHEMA, Q_EUNSUP, "{\"uniqueItems\":true}", "'uniqueItems'"},
-    {SCHEMA, Q_EUNSUP, "{\"patternProperties\":{}}", "'patternProperties'"},
-    {SCHEMA, Q_EUNSUP, "{\"format\":\"email\"}", "'email'"},
-    {SCHEMA, Q_EUNSUP, "{\"$ref\":\"http://x/y\"}", "http://x/y"},
-    {SCHEMA, Q_EINPUT, "{\"$ref\":\"#/$defs/a\"}", "leads nowhere"},
-    {SCHEMA, Q_EINPUT, "{\"type\":\"text\"}", "'text'"},
-    {SCHEMA, Q_EINPUT, "{\"type\":5}", "'type'"},
-    {SCHEMA, Q_EINPUT, "{\"properties\":{},\"required\":[\"a\"]}", "'a' is required"},
-    {SCHEMA, Q_EINPUT, "{\"minLength\":-1}", "'minLength'"},
-    {SCHEMA, Q_EINPUT, "{\"minLength\":5,\"maxLength\":3}", "more than 'maxLength'"},
-    {SCHEMA, Q_EINPUT, "{\"enum\":[]}", "'enum'"},
-    {SCHEMA, Q_EUNSUP, "{\"enum\":[\"a\"],\"minLength\":3}", "beside other conditions"},
+    {SCHEMA, Q_EUNSUP, "{'not':{}}", "#: 'not' is not supported"},
+    {SCHEMA, Q_EUNSUP, "{'properties':{'a':{'items':{'multipleOf':2}}}}", "#/properties/a/items: 'multipleOf'"},
+    {SCHEMA, Q_EUNSUP, "{'uniqueItems':true}", "'uniqueItems'"},
+    {SCHEMA, Q_EUNSUP, "{'patternProperties':{}}", "'patternProperties'"},
+    {SCHEMA, Q_EUNSUP, "{'format':'email'}", "'email'"},
+    {SCHEMA, Q_EUNSUP, "{'$ref':'http://x/y'}", "http://x/y"},
+    {SCHEMA, Q_EINPUT, "{'$ref':'#/$defs/a'}", "leads nowhere"},
+    {SCHEMA, Q_EINPUT, "{'type':'text'}", "'text'"},
+    {SCHEMA, Q_EINPUT, "{'type':5}", "'type'"},
+    {SCHEMA, Q_EINPUT, "{'properties':{},'required':['a']}", "'a' is required"},
+    {SCHEMA, Q_EINPUT, "{'minLength':-1}", "'minLength'"},
+    {SCHEMA, Q_EINPUT, "{'minLength':5,'maxLength':3}", "more than 'maxLength'"},
+    {SCHEMA, Q_EINPUT, "{'enum':[]}", "'enum'"},
+    {SCHEMA, Q_EUNSUP, "{'enum':['a'],'minLength':3}", "beside other conditions"},
     {SCHEMA, Q_EINPUT, "false", "no text fits"},
-    {SCHEMA, Q_EINPUT, "{\"type\":\"integer\",\"minimum\":5,\"maximum\":4}", "no text fits"},
-    {SCHEMA, Q_EINPUT, "{\"$ref\":\"#\"}", "left recursion"},
-    {SCHEMA, Q_EINPUT, "{\"type\":\"array\",\"items\":{\"$ref\":\"#\"},\"minItems\":1}", "no text fits"},
-    {SCHEMA, Q_EUNSUP, "{\"type\":\"integer\",\"minimum\":1e300}", "2^53"},
-    {SCHEMA, Q_EUNSUP, "{\"pattern\":\"(?!x)\"}", "look-around"},
-    {SCHEMA, Q_EUNSUP, "{\"allOf\":[{\"pattern\":\"a\"},{\"pattern\":\"b\"}]}", "'pattern' twice"},
-    {SCHEMA, Q_EUNSUP, "{\"items\":[{}]}", "'prefixItems' is"},
-    {SCHEMA, Q_ELIMIT, "{\"$defs\":{\"a\":{\"allOf\":[{\"$ref\":\"#/$defs/a\"}],\"type\":\"object\"}},\"$ref\":\"#/$defs/a\"}", "nest"},
+    {SCHEMA, Q_EINPUT, "{'type':'integer','minimum':5,'maximum':4}", "no text fits"},
+    {SCHEMA, Q_EINPUT, "{'$ref':'#'}", "left recursion"},
+    {SCHEMA, Q_EINPUT, "{'type':'array','items':{'$ref':'#'},'minItems':1}", "no text fits"},
+    {SCHEMA, Q_EUNSUP, "{'type':'integer','minimum':1e300}", "2^53"},
+    {SCHEMA, Q_EUNSUP, "{'pattern':'(?!x)'}", "look-around"},
+    {SCHEMA, Q_EUNSUP, "{'allOf':[{'pattern':'a'},{'pattern':'b'}]}", "'pattern' twice"},
+    {SCHEMA, Q_EUNSUP, "{'items':[{}]}", "'prefixItems' is"},
+    {SCHEMA, Q_ELIMIT, "{'$defs':{'a':{'allOf':[{'$ref':'#/$defs/a'}],'type':'object'}},'$ref':'#/$defs/a'}", "nest"},
     {CALL, Q_EINPUT, "[]", "no tool"},
     {CALL, Q_EINPUT, "{}", "expected a list"},
     {CALL, Q_EINPUT, "[{}]", "name"},
-    {CALL, Q_EUNSUP, "[{\"function\":{\"name\":\"a>b\"}}]", "a>b"},
-    {CALL, Q_EUNSUP, "[{\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":{\"x\":{\"not\":{}}}}}}]", "tool 'f' parameters #/properties/x: 'not'"},
+    {CALL, Q_EUNSUP, "[{'function':{'name':'a>b'}}]", "a>b"},
+    {CALL, Q_EUNSUP, "[{'function':{'name':'f','parameters':{'properties':{'x':{'not':{}}}}}}]", "tool 'f' parameters #/properties/x: 'not'"},
 };
 
 static void refuses_by_name(void **state)
@@ -420,8 +456,10 @@ static void long_and_deep_texts(void **state)
 {
     static const struct { enum kind kind; const char *before, *s; int n; const char *after; } made[] = {
         {GBNF, "root ::= ", "(", 100000, "\"a\""}, {GBNF, "root ::= ", "\"a\" | ", 20000, "\"b\""}, {GBNF, "root ::= \"", "a", 300000, "\""},
-        {GBNF, "root ::= \"a\" ", "[^a]{1000} ", 1000, ""}, {GBNF, "root ::= ", "\n#\n", 60000, ""}, {REGEX, "", "(", 100000, ""}, {REGEX, "", "a?", 50000, ""},
-        {REGEX, "", "[a-z]*", 20000, ""}, {REGEX, "[", "가", 60000, "]"}, {SCHEMA, "", "{\"items\":", 120, "1"}, {SCHEMA, "", "{\"items\":", 20000, "1"},
+        {GBNF, "root ::= \"a\" ", "[^a]{1000} ", 1000, ""},
+        {GBNF, "root ::= ", "\n#\n", 60000, ""}, {REGEX, "", "(", 100000, ""}, {REGEX, "", "a?", 50000, ""},
+        {REGEX, "", "[a-z]*", 20000, ""}, {REGEX, "[", "가", 60000, "]"},
+        {SCHEMA, "", "{\"items\":", 120, "1"}, {SCHEMA, "", "{\"items\":", 20000, "1"},
         {SCHEMA, "{\"enum\":[", "\"aaaa\",", 20000, "1]}"}, {SCHEMA, "{\"allOf\":[", "{\"required\":[\"a\"]},", 5000, "{}]}"},
         {SCHEMA, "{\"type\":[", "\"object\",", 5000, "\"null\"]}"},
         {SCHEMA, "{\"$defs\":{\"a\":{\"anyOf\":[", "{\"$ref\":\"#/$defs/a\",\"minLength\":1},", 50, "{}]}},\"$ref\":\"#/$defs/a\"}"}};
@@ -463,6 +501,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_what_it_should), cmocka_unit_test(masks_are_what_accept_takes), cmocka_unit_test(refuses_by_name),
         cmocka_unit_test(choices_are_as_they_are), cmocka_unit_test(thought_is_free_and_the_grammar_begins_behind_it), cmocka_unit_test(forced_bytes),
-        cmocka_unit_test(nesting_ends), cmocka_unit_test(hostile_grammars), cmocka_unit_test(long_and_deep_texts), cmocka_unit_test(states_are_renewed)};
+        cmocka_unit_test(nesting_ends), cmocka_unit_test(hostile_grammars), cmocka_unit_test(long_and_deep_texts),
+        cmocka_unit_test(states_are_renewed)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

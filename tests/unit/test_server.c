@@ -7,6 +7,7 @@
 
 #include "server/client.c"
 #include "server/errors.c"
+#include "server/exposition.c"
 #include "server/job.c"
 #include "server/json_text.c"
 #include "server/queue.c"

@@ -1,0 +1,80 @@
+#define _GNU_SOURCE
+#include "chat.h"
+#include "cmd_chat_from.h"
+#include "reply.h"
+#include <signal.h>
+#include <stdlib.h>
+
+/* One place to go back to and one to come: the end of the last user turn, and of this one. */
+enum { SNAPS = 2, CTX_HINT = 8192 };
+
+struct local {
+    struct chat_from base;       /* first */
+    struct q_engine *engine;
+    struct q_chat *template;
+    struct q_talk *talk;
+    struct tok_ids ids;          /* of the prompt; used again for each turn */
+};
+
+static int encode(struct local *l, const struct chat_ask *ask, struct q_err *e)
+{
+    const char *options = ask->think < 0 ? NULL : ask->think ? "{\"enable_thinking\": true}" : "{\"enable_thinking\": false}";
+    l->ids.n = 0;
+    int rc = q_chat_encode(l->template, ask->messages, NULL, options, &l->ids, e);
+    if (!rc && l->ids.n > (size_t)l->base.ctx)
+        rc = q_fail(e, Q_ELIMIT, "with this the conversation has %zu tokens and the context is %d: /clear starts over, and -c N at the start "
+                    "gives more", l->ids.n, l->base.ctx);
+    return rc;
+}
+
+static int answer(struct chat_from *f, const struct chat_ask *ask, struct q_answer *out, struct q_err *e)
+{
+    struct local *l = (struct local *)f;
+    struct q_answer_opts o = {
+        .sampling = ask->sampling->params, .max_tokens = (int)ask->most, .cancelled = ask->cancelled, .text = ask->text, .arg = ask->arg};
+    int rc = encode(l, ask, e);
+    if (rc) return rc;
+    o.thinking = q_reply_opens_thinking(q_engine_tokenizer(l->engine), l->ids.at, l->ids.n);
+    return q_talk_answer(l->talk, l->ids.at, l->ids.n, &o, out, e);
+}
+
+static void close_local(struct chat_from *f)
+{
+    struct local *l = (struct local *)f;
+    q_talk_close(l->talk);
+    q_chat_close(l->template);
+    q_engine_close(l->engine);
+    free(l->ids.at);
+    free(l);
+}
+
+/* The engine's threads keep the mask that they begin with: Ctrl-C is for this one. */
+static int open_engine(struct q_engine **engine, const struct q_engine_opts *o, struct q_err *e)
+{
+    sigset_t set, before;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set, &before);
+    int rc = q_engine_open(engine, o, e);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
+int chat_from_engine(struct chat_from **out, struct q_engine_opts *o, struct q_err *e)
+{
+    struct local *l = calloc(1, sizeof *l);
+    if (!l) return q_fail(e, Q_EMEM, "no memory for a conversation");
+    l->base = (struct chat_from){.answer = answer, .close = close_local};
+    o->max_snaps = SNAPS;
+    o->ctx_hint = CTX_HINT;
+    int rc = open_engine(&l->engine, o, e);
+    if (!rc) rc = q_chat_open(&l->template, l->engine, NULL, e);
+    if (!rc) rc = q_talk_open(&l->talk, l->engine, e);
+    if (rc) {
+        close_local(&l->base);
+        return rc;
+    }
+    l->base.ctx = q_engine_ctx(l->engine);
+    *out = &l->base;
+    return Q_OK;
+}
