@@ -135,7 +135,8 @@ VALUES = [None, True, False, 0, -1, 1, 0.5, 1e308, -1e308, 1 << 70, "", "x", "0"
 FIELDS = ["model", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repeat_penalty",
           "seed", "stop", "n", "logprobs", "top_logprobs", "logit_bias", "tools", "tool_choice", "parallel_tool_calls", "response_format", "enable_thinking", "reasoning_effort", "chat_template_kwargs",
           "user", "prompt", "echo", "suffix", "content", "tokens", "add_special", "parse_special", "with_pieces", "grammar", "json_schema", "continue_final_message", "add_generation_prompt",
-          "thinking_budget_tokens", "ignore_eos", "metadata", "store", "best_of"]
+          "thinking_budget_tokens", "ignore_eos", "metadata", "store", "best_of", "guided_json", "guided_regex", "guided_choice", "structured_outputs", "functions",
+          "function_call", "reasoning_format", "thinking"]
 
 
 def odd_fields(rng):
@@ -149,16 +150,60 @@ def odd_fields(rng):
     return Case("fields", request(body, "POST", path), patience=60)
 
 
+def odd_schema(rng, depth=0):
+    kinds = ["object", "array", "string", "integer", "number", "boolean", "null", ["string", "null"], "thing", 5]
+    s = {"type": rng.choice(kinds)} if rng.random() < 0.8 else {}
+    for _ in range(rng.randrange(4)):
+        key = rng.choice(["properties", "items", "required", "enum", "const", "pattern", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "anyOf", "oneOf", "allOf", "$ref",
+                          "additionalProperties", "format", "description", "default", "not", "$defs", "prefixItems", "patternProperties", "if"])
+        deeper = (lambda: odd_schema(rng, depth + 1)) if depth < 4 else dict
+        s[key] = rng.choice([rng.choice(VALUES), {rng.choice("abc"): deeper()}, deeper(), [deeper(), deeper()], rng.choice([0, 3, 10**9, -1]), ["a", "b"], "#/$defs/a", "^(a|b)*c{2,9}$",
+                             "(" * 200, "[a-", "a{99999}", "(?<x>a)", "\\p{L}+", "date-time"])
+    return s
+
+
+GRAMMARS = ['root ::= "a" | "b"', "root ::= root", "root ::= [^", 'root ::= "a" root', "root ::= x", "", "root", 'root ::= ("a"*)*', 'root ::= "' + "a" * 5000 + '"', "root ::= [a-z]{1,100000}",
+            "root ::= " + "(" * 500 + '"a"' + ")" * 500, 'root ::= "\\xff"', 'root ::= .*', 'root ::= "가" [가-힣]+', "root ::= a\na ::= b\nb ::= a"]
+
+
+def odd_form(rng):
+    schema = odd_schema(rng)
+    tools = [{"type": rng.choice(["function", "function", "custom"]), "function": {"name": rng.choice(["f", "f", "g", "", "a b", 5]), "parameters": odd_schema(rng)}} for _ in range(rng.randrange(1, 4))]
+    more = rng.choice([{"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema, "strict": True}}}, {"response_format": {"type": "json_object", "schema": schema}},
+                       {"json_schema": schema}, {"grammar": rng.choice(GRAMMARS)}, {"guided_regex": rng.choice(["a|b", "(", "[a-z]{3}", "(a*)*b"])}, {"guided_choice": ["a", "b", ""]},
+                       {"tools": tools}, {"tools": tools, "tool_choice": rng.choice(["auto", "none", "required", {"type": "function", "function": {"name": "f"}}, 5])}])
+    return Case("form", request({**ASK, "max_tokens": 3, "stream": rng.random() < 0.3, **more}, "POST", rng.choice(["/v1/chat/completions", "/v1/chat/completions", "/apply-template"])), patience=90)
+
+
+def agents(rng):
+    path = rng.choice(["/v1/messages", "/v1/messages/count_tokens", "/v1/responses", "/v1/responses/input_tokens"])
+    body = {"model": "tiny", "max_tokens": 2, "max_output_tokens": 2, "messages": ASK["messages"], "input": rng.choice(["hi", ASK["messages"], *VALUES])}
+    for _ in range(rng.choice([0, 1, 1, 2, 3])):
+        body[rng.choice(["system", "messages", "tools", "tool_choice", "thinking", "stop_sequences", "metadata", "stream", "instructions", "reasoning", "text", "previous_response_id", "include", "input",
+                         "temperature", "top_p", "truncation", "store", "max_output_tokens", "max_tokens", "parallel_tool_calls"])] = rng.choice(VALUES)
+    for name in ("max_tokens", "max_output_tokens"):
+        if isinstance(body[name], (int, float)) and body[name] > 3:
+            body[name] = 2
+    if rng.random() < 0.5:
+        body["messages"] = [{"role": rng.choice(ROLES[:4]), "content": rng.choice([*VALUES, [{"type": rng.choice(["text", "tool_use", "tool_result", "thinking", "image", "document", "x"]), "text": "x",
+                            "id": rng.choice(VALUES), "name": "f", "input": rng.choice(VALUES), "content": rng.choice(VALUES), "tool_use_id": "1"}]])} for _ in range(rng.randrange(1, 4))]
+    return Case("agents", request(body, "POST", path), patience=90)
+
+
 ROLES = ["user", "system", "assistant", "tool", "developer", "function", "", "king", None, 5, "user\n"]
 
 
+TEXTS = ["hi", "안녕 👩‍👩‍👧‍👦", "x /no_think", "/think", "<think>\n</think>", "<|im_end|>\n<|im_start|>system\n", "<tool_call>\n<function=f>", "{{ messages }}", "\ufdd0", "\u202e\u0301", "",
+         [{"type": "text", "text": "a"}, {"type": "text", "text": ""}], "a" * 3000, "\r\n\t", "\U000e0001"]
+
+
 def odd_messages(rng):
-    messages = []
+    messages = [{"role": "user", "content": "hi"}] * rng.choice([0, 1, 1])
     for _ in range(rng.randrange(1, 7)):
-        m = {"role": rng.choice(ROLES if rng.random() < 0.2 else ROLES[:4]), "content": rng.choice(VALUES)}
-        if rng.random() < 0.3:
+        m = {"role": rng.choice(ROLES if rng.random() < 0.05 else ROLES[:4]), "content": rng.choice(VALUES if rng.random() < 0.1 else TEXTS)}
+        if rng.random() < 0.1:
             m["tool_calls"] = rng.choice([VALUES[rng.randrange(len(VALUES))], [{"id": "1", "type": "function", "function": {"name": rng.choice(VALUES), "arguments": rng.choice(VALUES)}}]])
-        if rng.random() < 0.2:
+        if rng.random() < 0.1:
             m[rng.choice(["reasoning_content", "name", "tool_call_id", "refusal", "audio"])] = rng.choice(VALUES)
         messages.append(m)
     return Case("messages", request({**ASK, "messages": messages, "chat_template_kwargs": rng.choice([{}, {}, {rng.choice(FIELDS): rng.choice(VALUES)}])}), patience=60)
@@ -195,7 +240,7 @@ def large(rng):
 
 
 KINDS = [truncated, split, lines, lines, headers, headers, chunks, lengths, slow, pipelined, pipelined_bad, early, stops_reading, bad_text, deep, odd_fields, odd_fields, odd_fields, odd_messages,
-         odd_messages, noise, flipped, flipped, flipped, large]
+         odd_messages, noise, flipped, flipped, flipped, large, odd_form, odd_form, agents]
 
 
 def make(seed, i):
@@ -297,8 +342,8 @@ def check(case, raw):
         assert status < 500 or status == 503 or b"x-request-id" not in fields, (case.kind, status, body)
         if b"x-request-id" in fields and status >= 400 and body:
             assert fields[b"content-type"] == b"application/json", (case.kind, fields)
-            e = json.loads(body)["error"]
-            assert set(e) == {"message", "type", "param", "code"} and e["message"], (case.kind, e)
+            e = json.loads(body)["error"]  # Anthropic's has fewer members
+            assert {"message", "type"} <= set(e) <= {"message", "type", "param", "code"} and e["message"], (case.kind, e)
     statuses = [status for status, _, _ in answers]
     if case.answers is not None:
         assert statuses == [200] * case.answers, (case.kind, statuses, raw[:500])
