@@ -186,6 +186,13 @@ static void read_top(const struct q_turn *t, const struct q_result *r, int i, st
     }
 }
 
+/* The sum behind the drawn token's logprob was rounded elsewhere: one token has one number. */
+static void agree_with_top(struct q_token *tk)
+{
+    for (int k = 0; k < tk->n_top; k++)
+        if (tk->top_id[k] == tk->id) tk->logprob = tk->top_logprob[k];
+}
+
 /* A token that was not drawn has the logprob that the most likely ones tell, or OpenAI's "very unlikely". */
 static void force(struct q_turn *t, struct q_token *tk)
 {
@@ -194,8 +201,6 @@ static void force(struct q_turn *t, struct q_token *tk)
     if (id == tk->id) return;
     tk->id = id;
     tk->logprob = -9999;
-    for (int k = 0; k < tk->n_top; k++)
-        if (tk->top_id[k] == id) tk->logprob = tk->top_logprob[k];
 }
 
 /* The budget is used up: the tokens that close the block come next, but not inside a character (at most three more tokens). */
@@ -230,6 +235,7 @@ int q_turn_take(struct q_turn *t, const struct q_result *r, int i, struct q_err 
     if (t->o->n_top) read_top(t, r, i, &tk);
     int rc = check_budget(t, e);
     if (!rc) force(t, &tk);
+    agree_with_top(&tk);
     if (!rc && t->o->constraint) rc = q_constraint_accept(t->o->constraint, tk.id, e);
     if (!rc) rc = q_history_push(t->history, tk.id, e);
     if (!rc) rc = read_token(t, &tk, e);

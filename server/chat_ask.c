@@ -3,6 +3,7 @@
 #include "chat_fields.h"
 #include "chat_messages.h"
 #include "chat_thinking.h"
+#include "runtime/constrain.h"
 #include "runtime/reply.h"
 #include <stdlib.h>
 #include <string.h>
@@ -29,18 +30,32 @@ struct prompt {
     char *tools, *options;               /* owned; tools may be NULL */
 };
 
+/* The form of an answer that is continued holds for its beginning too. */
+static int accept_begun(struct ask *a, const struct tokenizer *t, const char *content, struct api_error *x)
+{
+    struct tok_ids ids = {0};
+    struct q_err e;
+    int rc = tok_encode(t, content, strlen(content), 0, &ids, &e);
+    for (size_t i = 0; i < ids.n && !rc; i++) rc = q_constraint_accept(a->job.constraint, ids.at[i], &e);
+    free(ids.at);
+    if (rc == Q_EINPUT)
+        return api_fail(x, 400, NULL, "messages", "messages: expected the last one to begin an answer of the form that is asked for");
+    return rc ? api_fail_err(x, "messages", &e) : 0;
+}
+
 static int encode(struct ask *a, struct server *sv, const struct prompt *p, struct api_error *x)
 {
     const struct chat_messages *m = &p->messages;
     struct tok_ids ids = {0};
     struct q_err e;
+    const struct tokenizer *t = q_engine_tokenizer(worker_engine(sv->worker));
     if (worker_encode(sv->worker, m->json.at, p->tools, p->options, m->continued ? &m->begun : NULL, &ids, &e)) {
         free(ids.at);
         return api_fail_err(x, e.code == Q_EMISS ? NULL : "messages", &e);
     }
     if (ask_add_prompt(a, sv, &ids, "messages", x)) return -1;
-    a->job.thinking = q_reply_opens_thinking(q_engine_tokenizer(worker_engine(sv->worker)), a->job.prompt.at, a->job.prompt.n);
-    return 0;
+    a->job.thinking = q_reply_opens_thinking(t, a->job.prompt.at, a->job.prompt.n);
+    return m->continued && a->job.constraint ? accept_begun(a, t, m->begun.content, x) : 0;
 }
 
 /* f is read but for what makes the prompt. */

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_MEMBERS = 1000 };
+
 int body_parse(const char *text, size_t n, cJSON **root, struct api_error *x)
 {
     struct q_err e;
@@ -15,8 +17,11 @@ int body_parse(const char *text, size_t n, cJSON **root, struct api_error *x)
     if (json_check(text, n, JSON_MAX_DEPTH, "request body", &e)) return api_fail_err(x, NULL, &e);
     cJSON *v = cJSON_ParseWithLength(text, n);
     if (!v) return api_fail(x, 503, "no_memory", NULL, "no memory for the request");
-    if (!cJSON_IsObject(v)) {
+    /* Each field is looked up by name, and each member by each name: many of them would cost seconds. */
+    int n_members = cJSON_IsObject(v) ? cJSON_GetArraySize(v) : 0;
+    if (!cJSON_IsObject(v) || n_members > MOST_MEMBERS) {
         cJSON_Delete(v);
+        if (n_members) return api_fail(x, 400, NULL, NULL, "request body: expected at most %d fields, found %d", MOST_MEMBERS, n_members);
         return api_fail(x, 400, NULL, NULL, "request body: expected a JSON object, found another value");
     }
     *root = v;

@@ -110,6 +110,14 @@ def test_forms_with_logprobs_and_biases(server):
     assert chat(server, guided_choice=["moon", "sun"], logit_bias=bias)["message"]["content"] in (other, c["message"]["content"])
 
 
+def test_an_answer_of_a_form_goes_on(server):
+    begun = [*SORA, {"role": "assistant", "content": '{"name": "Sora", "a'}]
+    c = chat(server, messages=begun, response_format=STRICT)
+    assert is_person(begun[-1]["content"] + c["message"]["content"])["age"] == 27
+    begun[-1]["content"] = '{"nom'
+    assert is_error(*server.ask("POST", PATH, {"messages": begun, "response_format": STRICT}), 400)["param"] == "messages"
+
+
 WRONG = [({"response_format": 5}, "response_format"), ({"response_format": {"type": "xml"}}, "response_format"), ({"response_format": {}}, "response_format"),
          ({"response_format": {"type": "json_schema"}}, "response_format"), ({"response_format": {"type": "json_schema", "json_schema": {}}}, "response_format"),
          ({"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "banana"}}}}, "response_format"),
