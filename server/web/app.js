@@ -12,6 +12,7 @@ let chats = loadChats();
 let chat = newChat();     // the one that is shown; in `chats` from its first message on
 let views = [];                 // of its messages
 let follow = true;              // the log sticks to its end
+let lastTop = 0;                // where it stood last
 const runs = new Map();         // chat → {message, control}: answers on their way
 
 // ---- what the server is sent ----
@@ -57,6 +58,7 @@ function drawSide() {
 function toEnd() {
     const log = $('log');
     if (follow) log.scrollTop = log.scrollHeight;
+    lastTop = log.scrollTop;
     $('down').hidden = follow;
 }
 
@@ -256,6 +258,15 @@ function onKey(event) {
     submit();
 }
 
+/** Going up, however little, leaves the end: a finger moves by few pixels at a time. Coming down, near the end is enough. */
+function onScroll() {
+    const log = $('log'), below = log.scrollHeight - log.scrollTop - log.clientHeight;
+    if (log.scrollTop < lastTop) follow = below < 2;
+    else if (below < 40) follow = true;
+    lastTop = log.scrollTop;
+    $('down').hidden = follow;
+}
+
 function listen() {
     $('composer').onsubmit = (event) => {
         event.preventDefault();
@@ -272,11 +283,7 @@ function listen() {
         drawSettings(drawAll);
         $('settings').showModal();
     };
-    $('log').onscroll = () => {
-        const log = $('log');
-        follow = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-        $('down').hidden = follow;
-    };
+    $('log').onscroll = onScroll;
     // The log is less high while a notice stands below it.
     new ResizeObserver(toEnd).observe($('log'));
     $('down').onclick = () => {

@@ -38,7 +38,7 @@ class Page:
                 if self.js(f"Boolean({expression})"):
                     return
             if time.monotonic() > end:
-                raise AssertionError(f"waited {seconds} s for {expression}; the page shows: {self.js('document.body.innerText')} {self.errors}")
+                raise AssertionError(f"waited {seconds} s for {expression}; the page shows: {self.js('document.body.innerText')[-2000:]!r} {self.errors}")
             time.sleep(0.02)
 
     def open(self, url):
