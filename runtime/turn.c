@@ -186,11 +186,11 @@ static void read_top(const struct q_turn *t, const struct q_result *r, int i, st
     }
 }
 
-/* The sum behind the drawn token's logprob was rounded elsewhere: one token has one number. */
-static void agree_with_top(struct q_token *tk)
+/* Behind the drawn token's logprob is a sum that was rounded elsewhere: one token has one number, however many are told. */
+static void agree_on_drawn(struct q_token *tk)
 {
     for (int k = 0; k < tk->n_top; k++)
-        if (tk->top_id[k] == tk->id) tk->logprob = tk->top_logprob[k];
+        if (tk->top_id[k] == tk->id) tk->top_logprob[k] = tk->logprob;
 }
 
 /* A token that was not drawn has the logprob that the most likely ones tell, or OpenAI's "very unlikely". */
@@ -201,6 +201,8 @@ static void force(struct q_turn *t, struct q_token *tk)
     if (id == tk->id) return;
     tk->id = id;
     tk->logprob = -9999;
+    for (int k = 0; k < tk->n_top; k++)
+        if (tk->top_id[k] == id) tk->logprob = tk->top_logprob[k];
 }
 
 /* The budget is used up: the tokens that close the block come next, but not inside a character (at most three more tokens). */
@@ -233,9 +235,9 @@ int q_turn_take(struct q_turn *t, const struct q_result *r, int i, struct q_err 
     struct q_answer *out = t->out;
     if (tk.id < 0) return q_fail(e, Q_EINTERNAL, "the model gave no usable logits after token %d", out->n_prompt + out->n_generated);
     if (t->o->n_top) read_top(t, r, i, &tk);
+    agree_on_drawn(&tk);
     int rc = check_budget(t, e);
     if (!rc) force(t, &tk);
-    agree_with_top(&tk);
     if (!rc && t->o->constraint) rc = q_constraint_accept(t->o->constraint, tk.id, e);
     if (!rc) rc = q_history_push(t->history, tk.id, e);
     if (!rc) rc = read_token(t, &tk, e);
