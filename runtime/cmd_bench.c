@@ -2,6 +2,7 @@
  * pages hold whatever they hold), so a deep measurement costs no prefill; speed does not depend on the values. */
 #include "cli.h"
 #include "cmd.h"
+#include "cmd_bench_streams.h"
 #include "kv.h"
 #include "model_parts.h"
 #include "roof.h"
@@ -12,15 +13,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_JSON = CLI_OWN, OPT_DEPTHS, OPT_TRACE, MAX_DEPTHS = 16, MAX_REPS = 100 };
+enum { OPT_JSON = CLI_OWN, OPT_DEPTHS, OPT_TRACE, MAX_LIST = 16, MAX_REPS = 100, MAX_STREAMS = 256 };
 
 struct bench {
     struct q_cli cli;
     long prompt, generate, reps;
-    int depth[MAX_DEPTHS], n_depths;
+    int depth[MAX_LIST], n_depths;
+    int batch[MAX_LIST], n_batches;   /* streams that decode together */
     int json, rows_printed, trace;
     int varied;                  /* a row's largest figure is far from its smallest */
     struct q_roofs roofs;        /* measured */
+};
+
+struct test {
+    int decode, depth, streams;
+    long tokens;                 /* of one stream */
 };
 
 struct sample {
@@ -36,6 +43,7 @@ static void help(void)
            "  -p N                prefill tokens (512; 0: none)\n"
            "  -n N                decode tokens (32; 0: none)\n"
            "  -d LIST             depths: tokens in the sequence before (0)\n"
+           "  -b, --batch LIST    streams that decode together (1); their tokens are counted together\n"
            "  -r N                repetitions, medians are printed (3)\n"
            "  --json              results as JSON\n"
            "  --trace             then, for each depth, one more run with the time of every kernel\n\n"
@@ -45,28 +53,31 @@ static void help(void)
            cli_engine_help);
 }
 
-static const struct option longs[] = {CLI_LONG, {"json", 0, 0, OPT_JSON}, {"depths", 1, 0, 'd'}, {"trace", 0, 0, OPT_TRACE}, {0, 0, 0, 0}};
+static const struct option longs[] = {CLI_LONG, {"json", 0, 0, OPT_JSON}, {"depths", 1, 0, 'd'}, {"batch", 1, 0, 'b'}, {"trace", 0, 0, OPT_TRACE}, {0, 0, 0, 0}};
 
-static int parse_depths(struct bench *b, const char *list)
+/* "0,4096" into to[0, *n). */
+static int parse_list(struct bench *b, const char *option, const char *list, long least, long most, int *to, int *n)
 {
-    b->n_depths = 0;
+    char one[16], wrong[80];
+    *n = 0;
     for (const char *p = list; *p; p += *p == ',') {
-        char one[16];
-        size_t n = strcspn(p, ",");
-        long depth;
-        if (n >= sizeof one || b->n_depths == MAX_DEPTHS) return cli_usage(&b->cli, "-d expects at most 16 numbers, as 0,4096");
-        memcpy(one, p, n);
-        one[n] = 0;
-        if (cli_int(&b->cli, "-d", one, 0, 1 << 24, &depth)) return -1;
-        b->depth[b->n_depths++] = (int)depth;
-        p += n;
+        size_t length = strcspn(p, ",");
+        long value;
+        snprintf(wrong, sizeof wrong, "%s expects at most %d numbers, as 1,8", option, MAX_LIST);
+        if (length >= sizeof one || *n == MAX_LIST) return cli_usage(&b->cli, wrong);
+        memcpy(one, p, length);
+        one[length] = 0;
+        if (cli_int(&b->cli, option, one, least, most, &value)) return -1;
+        to[(*n)++] = (int)value;
+        p += length;
     }
-    return b->n_depths ? 0 : cli_usage(&b->cli, "-d is empty");
+    snprintf(wrong, sizeof wrong, "%s is empty", option);
+    return *n ? 0 : cli_usage(&b->cli, wrong);
 }
 
 static int parse_args(struct bench *b, int argc, char **argv)
 {
-    for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT "p:n:d:r:", longs, NULL)) != -1;) {
+    for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT "p:n:d:b:r:", longs, NULL)) != -1;) {
         int bad = 0;
         switch (opt) {
         case '?':
@@ -74,7 +85,8 @@ static int parse_args(struct bench *b, int argc, char **argv)
         case 'p': bad = cli_int(&b->cli, "-p", optarg, 0, 1 << 20, &b->prompt); break;
         case 'n': bad = cli_int(&b->cli, "-n", optarg, 0, 1 << 20, &b->generate); break;
         case 'r': bad = cli_int(&b->cli, "-r", optarg, 1, MAX_REPS, &b->reps); break;
-        case 'd': bad = parse_depths(b, optarg); break;
+        case 'd': bad = parse_list(b, "-d", optarg, 0, 1 << 24, b->depth, &b->n_depths); break;
+        case 'b': bad = parse_list(b, "-b", optarg, 1, MAX_STREAMS, b->batch, &b->n_batches); break;
         case OPT_JSON: b->json = 1; break;
         case OPT_TRACE: b->trace = 1; break;
         case 'h':
@@ -90,54 +102,28 @@ static int parse_args(struct bench *b, int argc, char **argv)
     return 0;
 }
 
-/* Ids spread over the vocabulary, the same every run. */
-static int any_id(int i, int vocab) { return (int)((unsigned)(i + 1) * 2654435761u % (unsigned)vocab); }
-
-static int run_prefill(struct bench *b, struct q_engine *en, struct q_seq *s, double *seconds, struct q_err *e)
-{
-    int vocab = q_engine_model(en)->config.n_vocab;
-    int *ids = malloc((size_t)b->prompt * sizeof *ids);
-    if (!ids) return q_fail(e, Q_EMEM, "no memory for a prompt of %ld tokens", b->prompt);
-    for (int i = 0; i < b->prompt; i++) ids[i] = any_id(i, vocab);
-    double t0 = cli_seconds();
-    int rc = q_prefill(en, s, ids, (int)b->prompt, 0, Q_WANT_ID, NULL, NULL, e);
-    *seconds = cli_seconds() - t0;
-    free(ids);
-    return rc;
-}
-
-static int run_decode(struct bench *b, struct q_engine *en, struct q_seq *s, double *seconds, struct q_err *e)
-{
-    struct q_result r = {0};
-    int id = any_id(7, q_engine_model(en)->config.n_vocab), rc = Q_OK;
-    double t0 = cli_seconds();
-    for (int i = 0; i < b->generate && !rc; i++) {
-        rc = q_prefill(en, s, &id, 1, 1, Q_WANT_ID, NULL, &r, e);
-        if (!rc) id = r.id[0];
-    }
-    *seconds = cli_seconds() - t0;
-    return rc;
-}
-
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
+static int run(const struct test *t, struct streams *s, double *seconds, struct q_err *e)
+{
+    return t->decode ? streams_decode(s, t->tokens, seconds, e) : streams_prefill(s, t->tokens, seconds, e);
+}
+
 /* One uncounted run, then `reps`. */
-static int measure(struct bench *b, struct q_engine *en, int depth, int decode, struct sample *out, struct q_err *e)
+static int measure(struct bench *b, struct q_engine *en, const struct test *t, struct sample *out, struct q_err *e)
 {
     double rate[MAX_REPS], seconds = 0;
-    long tokens = decode ? b->generate : b->prompt;
     int rc = Q_OK;
     for (long i = -1; i < b->reps && !rc; i++) {
-        struct q_seq *s;
-        if ((rc = q_seq_open(en, &s, e))) break;
-        rc = q_seq_pretend(s, depth, e);
-        if (!rc) rc = decode ? run_decode(b, en, s, &seconds, e) : run_prefill(b, en, s, &seconds, e);
-        if (!rc && i >= 0) rate[i] = (double)tokens / seconds;
-        q_seq_close(s);
+        struct streams s;
+        if ((rc = streams_open(&s, en, t->streams, t->depth, e))) break;
+        rc = run(t, &s, &seconds, e);
+        if (!rc && i >= 0) rate[i] = (double)t->tokens * t->streams / seconds;
+        streams_close(&s);
     }
     if (rc) return rc;
     qsort(rate, (size_t)b->reps, sizeof *rate, by_value);
@@ -169,12 +155,12 @@ static double prefill_ops(const struct q_engine *en)
     return ops;
 }
 
-/* Bytes that one decode step must read or write: weights, KV, states twice. */
-static double decode_bytes(const struct q_engine *en, int past)
+/* Bytes that one decode step must read or write: weights, and of each stream KV and states twice. */
+static double decode_bytes(const struct q_engine *en, int past, int streams)
 {
     const struct q_model *m = q_engine_model(en);
     const char *kv = "f16";
-    return weight_bytes(m) + (double)past * (double)kv_page_bytes(&m->config, kv, kv) / KV_PAGE + 2.0 * (double)states_slot_bytes(&m->config);
+    return weight_bytes(m) + streams * ((double)past * (double)kv_page_bytes(&m->config, kv, kv) / KV_PAGE + 2.0 * (double)states_slot_bytes(&m->config));
 }
 
 static void print_json_text(const char *s)
@@ -189,9 +175,18 @@ static void print_json_text(const char *s)
     putchar('"');
 }
 
-/* roof: tokens a second; 0: none is given for this test; < 0: the weights lie in a cache. what: of which measured ceiling. */
-static void print_row(struct bench *b, const struct q_engine *en, const char *test, int depth, const struct sample *s, double roof, const char *what)
+/* "pp512", "tg32", "tg32x8". */
+static void name_test(const struct test *t, char *to, size_t n)
 {
+    int at = snprintf(to, n, "%s%ld", t->decode ? "tg" : "pp", t->tokens);
+    if (t->streams > 1) snprintf(to + at, n - (size_t)at, "x%d", t->streams);
+}
+
+/* roof: tokens a second; 0: none is given for this test; < 0: the weights lie in a cache. what: of which measured ceiling. */
+static void print_row(struct bench *b, const struct q_engine *en, const struct test *t, const struct sample *s, double roof, const char *what)
+{
+    char name[24];
+    name_test(t, name, sizeof name);
     char text[56] = "", share[ROOF_TEXT];
     if (s->max > 1.5 * s->min) b->varied = 1;
     if (b->json) {
@@ -199,37 +194,47 @@ static void print_row(struct bench *b, const struct q_engine *en, const char *te
         print_json_text(q_engine_model(en)->path);
         printf(", \"device\": ");
         print_json_text(q_engine_about(en));
-        printf(", \"threads\": %d, \"test\": \"%s\", \"depth\": %d, \"tokens_per_second\": %.3f, \"min\": %.3f, \"max\": %.3f",
-               q_engine_threads(en), test, depth, s->median, s->min, s->max);
+        printf(", \"threads\": %d, \"test\": \"%s\", \"depth\": %d, \"streams\": %d, \"tokens_per_second\": %.3f, \"min\": %.3f, \"max\": %.3f",
+               q_engine_threads(en), name, t->depth, t->streams, s->median, s->min, s->max);
         if (roof > 0) printf(", \"roof\": %.3f, \"percent_of_roof\": %.1f", roof, 100 * s->median / roof);
         if (roof < 0) printf(", \"in_cache\": true");
         printf("}");
     } else {
-        int cached = roof < 0 || (roof > 0 && roof_text(share, 100 * s->median / roof, *test == 't', 1) == ROOF_CACHE);
+        int cached = roof < 0 || (roof > 0 && roof_text(share, 100 * s->median / roof, t->decode, 1) == ROOF_CACHE);
         if (cached) strcpy(text, "in cache");
         else if (roof > 0) snprintf(text, sizeof text, "%s of %s", share, what);
-        printf("| %-7s | %6d | %9.2f | %9.2f | %9.2f | %-23s |\n", test, depth, s->median, s->min, s->max, text);
+        printf("| %-7s | %6d | %9.2f | %9.2f | %9.2f | %-23s |\n", name, t->depth, s->median, s->min, s->max, text);
     }
     fflush(stdout);
 }
 
+static int bench_prefill(struct bench *b, struct q_engine *en, int depth, struct q_err *e)
+{
+    const struct test t = {0, depth, 1, b->prompt};
+    char what[32];
+    struct sample s;
+    int rc = measure(b, en, &t, &s, e);
+    snprintf(what, sizeof what, "%.2f TOP/s", b->roofs.int8 * 1e-12);
+    if (!rc) print_row(b, en, &t, &s, b->roofs.int8 / prefill_ops(en), what);
+    return rc;
+}
+
+static int bench_decode(struct bench *b, struct q_engine *en, int depth, int streams, struct q_err *e)
+{
+    const struct test t = {1, depth, streams, b->generate};
+    char what[32];
+    struct sample s;
+    int rc = measure(b, en, &t, &s, e);
+    double roof = streams * b->roofs.read / decode_bytes(en, depth + (int)b->generate / 2, streams);
+    snprintf(what, sizeof what, "%.1f GB/s", b->roofs.read * 1e-9);
+    if (!rc) print_row(b, en, &t, &s, in_cache(en) ? -1 : roof, what);
+    return rc;
+}
+
 static int bench_depth(struct bench *b, struct q_engine *en, int depth, struct q_err *e)
 {
-    char test[16], what[32];
-    struct sample s;
-    int rc = Q_OK;
-    if (b->prompt) {
-        rc = measure(b, en, depth, 0, &s, e);
-        snprintf(test, sizeof test, "pp%ld", b->prompt);
-        snprintf(what, sizeof what, "%.2f TOP/s", b->roofs.int8 * 1e-12);
-        if (!rc) print_row(b, en, test, depth, &s, b->roofs.int8 / prefill_ops(en), what);
-    }
-    if (!rc && b->generate) {
-        rc = measure(b, en, depth, 1, &s, e);
-        snprintf(test, sizeof test, "tg%ld", b->generate);
-        snprintf(what, sizeof what, "%.1f GB/s", b->roofs.read * 1e-9);
-        if (!rc) print_row(b, en, test, depth, &s, in_cache(en) ? -1 : b->roofs.read / decode_bytes(en, depth + (int)b->generate / 2), what);
-    }
+    int rc = b->prompt ? bench_prefill(b, en, depth, e) : Q_OK;
+    for (int i = 0; i < b->n_batches && b->generate && !rc; i++) rc = bench_decode(b, en, depth, b->batch[i], e);
     return rc;
 }
 
@@ -270,21 +275,20 @@ static void print_trace(struct bench *b, struct q_engine *en, const char *test, 
 }
 
 /* One warm run before, as measure does. */
-static int trace_one(struct bench *b, struct q_engine *en, int depth, int decode, struct q_err *e)
+static int trace_one(struct bench *b, struct q_engine *en, const struct test *t, struct q_err *e)
 {
-    char test[16];
+    char name[24];
     int rc = Q_OK;
     for (int i = 0; i < 2 && !rc; i++) {
-        struct q_seq *s;
+        struct streams s;
         double seconds;
-        if ((rc = q_seq_open(en, &s, e))) break;
-        rc = q_seq_pretend(s, depth, e);
-        if (!rc && i) rc = q_engine_trace(en, 1, e);
-        if (!rc) rc = decode ? run_decode(b, en, s, &seconds, e) : run_prefill(b, en, s, &seconds, e);
-        q_seq_close(s);
+        if ((rc = streams_open(&s, en, t->streams, t->depth, e))) break;
+        if (i) rc = q_engine_trace(en, 1, e);
+        if (!rc) rc = run(t, &s, &seconds, e);
+        streams_close(&s);
     }
-    snprintf(test, sizeof test, "%s%ld", decode ? "tg" : "pp", decode ? b->generate : b->prompt);
-    if (!rc) print_trace(b, en, test, depth);
+    name_test(t, name, sizeof name);
+    if (!rc) print_trace(b, en, name, t->depth);
     q_engine_trace(en, 0, NULL);
     return rc;
 }
@@ -295,8 +299,8 @@ static int trace_all(struct bench *b, struct q_engine *en, struct q_err *e)
     if (!b->json)
         printf("\nroofs, measured: %.1f GB/s read, %.0f GOP/s int8, %.0f GFLOP/s fp32\n", b->roofs.read * 1e-9, b->roofs.int8 * 1e-9, b->roofs.fp32 * 1e-9);
     for (int i = 0; i < b->n_depths && !rc; i++) {
-        if (b->prompt) rc = trace_one(b, en, b->depth[i], 0, e);
-        if (!rc && b->generate) rc = trace_one(b, en, b->depth[i], 1, e);
+        if (b->prompt) rc = trace_one(b, en, &(struct test){0, b->depth[i], 1, b->prompt}, e);
+        for (int k = 0; k < b->n_batches && b->generate && !rc; k++) rc = trace_one(b, en, &(struct test){1, b->depth[i], b->batch[k], b->generate}, e);
     }
     return rc;
 }
@@ -304,22 +308,23 @@ static int trace_all(struct bench *b, struct q_engine *en, struct q_err *e)
 /* Tokens that a test adds to its depth. */
 static long most_tokens(const struct bench *b) { return b->prompt > b->generate ? b->prompt : b->generate; }
 
-static int deepest(const struct bench *b)
+static int largest(const int *list, int n)
 {
-    int deep = 0;
-    for (int i = 0; i < b->n_depths; i++)
-        if (b->depth[i] > deep) deep = b->depth[i];
-    return deep;
+    int most = 0;
+    for (int i = 0; i < n; i++)
+        if (list[i] > most) most = list[i];
+    return most;
 }
 
 /* Opens with room for the deepest test, or refuses before weights and kernels are made. */
 static int open_engine(struct bench *b, struct q_engine **en, struct q_err *e)
 {
     struct q_engine_opts *o = &b->cli.engine;
-    int deep = deepest(b);
+    int deep = largest(b->depth, b->n_depths);
     long most = most_tokens(b), need = deep + most;
     if (o->ctx && need > o->ctx) return q_fail(e, Q_ELIMIT, "depth %d + %ld tokens do not fit -c %d", deep, most, o->ctx);
     if (!o->ctx && need > 4096) o->ctx = (int)need;
+    o->max_seqs = largest(b->batch, b->n_batches);
     int rc = q_engine_open(en, o, e);
     if (rc == Q_ELIMIT) {
         struct q_err why = *e;
@@ -362,7 +367,7 @@ static int names_url(int argc, char **argv)
 int cmd_bench(int argc, char **argv)
 {
     if (names_url(argc, argv)) return cmd_bench_url(argc, argv);
-    struct bench b = {.prompt = 512, .generate = 32, .reps = 3, .depth = {0}, .n_depths = 1};
+    struct bench b = {.prompt = 512, .generate = 32, .reps = 3, .depth = {0}, .n_depths = 1, .batch = {1}, .n_batches = 1};
     struct q_engine *en = NULL;
     struct q_err e = {0};
     cli_start(&b.cli, "bench");
