@@ -60,10 +60,16 @@ static int check_step(struct q_engine *en, const struct q_step *s, struct q_err 
     return step_table_check(&en->table, s, e);
 }
 
-/* A step that one list does: few rows, all of which want an id and nothing else. */
-static int is_decode(const struct q_engine *en, const struct q_step *s)
+static enum q_form form_of(const struct q_engine *en, const struct q_step *s)
 {
-    return s->n_rows <= Q_FEW_ROWS && en->table.host.n_out == s->n_rows && en->table.want == Q_WANT_ID && !s->n_taps && !s->hidden_out;
+    if (s->n_rows <= Q_FEW_ROWS) return Q_FEW;
+    return s->n_rows <= Q_WIDE_ROWS && en->table.n_seqs == s->n_rows ? Q_WIDE : Q_MANY;
+}
+
+/* A step that one list does: its rows all want an id and nothing else. */
+static int is_decode(const struct q_engine *en, const struct q_step *s, enum q_form form)
+{
+    return form != Q_MANY && en->table.host.n_out == s->n_rows && en->table.want == Q_WANT_ID && !s->n_taps && !s->hidden_out;
 }
 
 static int run_parts(struct q_engine *en, const struct q_step *s, enum q_form form, struct q_err *e)
@@ -79,8 +85,8 @@ int q_step_submit(struct q_engine *en, const struct q_step *s, q_ticket *t, stru
     if (!rc && en->trace) trace_step(en->trace, s->n_rows, q_seq_length(s->rows[0].seq));
     if (!rc) rc = step_table_fill(&en->table, s, e);
     if (rc) return rc;
-    enum q_form form = s->n_rows <= Q_FEW_ROWS ? Q_FEW : Q_MANY;
-    rc = is_decode(en, s) ? submit(en, &en->forward.decode, s->n_rows, e) : run_parts(en, s, form, e);
+    enum q_form form = form_of(en, s);
+    rc = is_decode(en, s, form) ? submit(en, &en->forward.decode[form], s->n_rows, e) : run_parts(en, s, form, e);
     if (rc) return rc;
     en->in_flight = 1;
     *t = ++en->ticket;

@@ -129,13 +129,13 @@ static void push_attention(struct build *b, const struct q_layer *l, int layer)
     struct attn_args attn = {.step = p->step, .q = s->mid, .qg = s->wide, .pages_k = p->kv->k[layer], .pages_v = p->kv->v[layer],
                              .scale = c->attn_scale, .o = s->m, .oq = s->mq, .work = s->work};
     shape_attn(b->shape, sizeof b->shape, c, p->kv_k, p->kv_v, kset_out_attn(l, c, p->numerics));
-    push(b, b->form == Q_FEW ? "attn_decode" : "attn_prefill", &attn, sizeof attn);
+    push(b, b->form == Q_MANY ? "attn_prefill" : "attn_decode", &attn, sizeof attn);
 }
 
 /* The chunked form is another numerics class, so strict and reference run the recurrence for any number of rows. */
 static const char *delta_op(const struct build *b)
 {
-    int recurrent = b->form == Q_FEW || b->p->numerics == Q_STRICT || b->p->numerics == Q_REFERENCE;
+    int recurrent = b->form != Q_MANY || b->p->numerics == Q_STRICT || b->p->numerics == Q_REFERENCE;
     return recurrent ? "gdn_step" : "gdn_chunk";
 }
 
@@ -278,9 +278,13 @@ static int build_layers(struct q_forward *f, const struct q_parts *p, enum q_for
 
 static void each_list(struct q_forward *f, void (*visit)(struct q_device *d, struct q_list *l))
 {
-    struct q_list *lists[] = {&f->embed, &f->layers[Q_FEW], &f->layers[Q_MANY], &f->head[Q_FEW], &f->head[Q_MANY], &f->top, &f->sample,
-                              &f->decode};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) visit(f->device, lists[i]);
+    struct q_list *ends[] = {&f->embed, &f->top, &f->sample};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) visit(f->device, ends[i]);
+    for (int form = 0; form < Q_FORMS; form++) {
+        visit(f->device, &f->layers[form]);
+        visit(f->device, &f->head[form]);
+        visit(f->device, &f->decode[form]);
+    }
 }
 
 static void keep_list(struct q_device *d, struct q_list *l)
@@ -295,6 +299,14 @@ static void drop_list(struct q_device *d, struct q_list *l)
     list_free(l);
 }
 
+static int build_decode(struct q_forward *f, enum q_form layers, enum q_form head, struct q_err *e)
+{
+    const struct q_list *parts[] = {&f->embed, &f->layers[layers], &f->head[head], &f->sample};
+    int rc = Q_OK;
+    for (int i = 0; i < 4 && !rc; i++) rc = list_append(&f->decode[layers], parts[i], e);
+    return rc;
+}
+
 int forward_open(struct q_forward *f, const struct q_parts *p, int a, int b, struct q_err *e)
 {
     memset(f, 0, sizeof *f);
@@ -302,14 +314,12 @@ int forward_open(struct q_forward *f, const struct q_parts *p, int a, int b, str
     f->b = b;
     f->device = p->scratch->device;
     int rc = build(p, &f->embed, Q_MANY, push_embed, e);
-    for (int form = Q_FEW; form <= Q_MANY && !rc; form++) {
-        rc = build_layers(f, p, form, e);
-        if (!rc) rc = build(p, &f->head[form], form, push_head, e);
-    }
+    for (int form = 0; form < Q_FORMS && !rc; form++) rc = build_layers(f, p, form, e);
+    for (int form = Q_FEW; form <= Q_MANY && !rc; form++) rc = build(p, &f->head[form], form, push_head, e);
     if (!rc) rc = build(p, &f->top, Q_MANY, push_top, e);
     if (!rc) rc = build(p, &f->sample, Q_MANY, push_sample, e);
-    const struct q_list *decode[] = {&f->embed, &f->layers[Q_FEW], &f->head[Q_FEW], &f->sample};
-    for (int i = 0; i < 4 && !rc; i++) rc = list_append(&f->decode, decode[i], e);
+    if (!rc) rc = build_decode(f, Q_FEW, Q_FEW, e);
+    if (!rc) rc = build_decode(f, Q_WIDE, Q_MANY, e);
     if (rc) forward_close(f);
     else each_list(f, keep_list);
     return rc;
@@ -318,7 +328,6 @@ int forward_open(struct q_forward *f, const struct q_parts *p, int a, int b, str
 void forward_close(struct q_forward *f)
 {
     if (f->device) each_list(f, drop_list);
-    free(f->end[Q_FEW]);
-    free(f->end[Q_MANY]);
+    for (int form = 0; form < Q_FORMS; form++) free(f->end[form]);
     memset(f, 0, sizeof *f);
 }

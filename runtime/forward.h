@@ -1,8 +1,9 @@
 /* The model as lists of launches: one function a layer kind, no arithmetic.
  *
  * A forward covers layers [a, b) of a model on one device: hidden rows in scratch.x to hidden rows in scratch.x. The embedding and the
- * head are its ends, in lists of their own. Each list exists in two forms, for few rows (matvec, recurrent step, decode attention)
- * and for many (matmul, chunks, prefill attention); both read their row counts from the step in device memory.
+ * head are its ends, in lists of their own. Each list exists in forms: for few rows (matvec, recurrent step, decode attention), for
+ * many (matmul, chunks, prefill attention), and for a row of each of many sequences (matmul, recurrent step, decode attention: a chunk of
+ * one row costs several steps). All read their row counts from the step in device memory.
  */
 #ifndef Q_FORWARD_H
 #define Q_FORWARD_H
@@ -11,7 +12,7 @@
 #include "scratch.h"
 #include "weights.h"
 
-enum { Q_FEW_ROWS = 8 };
+enum { Q_FEW_ROWS = 8, Q_WIDE_ROWS = 64 };
 
 /* What the lists are made of; all borrowed, and alive as long as the forward. */
 struct q_parts {
@@ -27,17 +28,17 @@ struct q_parts {
     const char *kv_k, *kv_v;
 };
 
-enum q_form { Q_FEW, Q_MANY };
+enum q_form { Q_FEW, Q_MANY, Q_WIDE, Q_FORMS };
 
 struct q_forward {
     int a, b;                      /* layers */
     struct q_device *device;
     struct q_list embed;           /* token ids to scratch.x, and the rope table */
-    struct q_list layers[2];       /* by enum q_form */
-    int *end[2];                   /* owned: [b - a] launches up to and with each layer */
-    struct q_list head[2];         /* wanted rows: output norm, logits */
+    struct q_list layers[Q_FORMS];
+    int *end[Q_FORMS];             /* owned: [b - a] launches up to and with each layer */
+    struct q_list head[Q_FORMS];   /* wanted rows: output norm, logits; none of Q_WIDE */
     struct q_list top, sample;     /* on the logits */
-    struct q_list decode;          /* embed, few rows' layers and head, sample: a step whose rows all want an id and nothing else */
+    struct q_list decode[Q_FORMS]; /* embed, layers, head, sample: a step whose rows all want an id and nothing else; none of Q_MANY */
 };
 
 int forward_open(struct q_forward *f, const struct q_parts *p, int a, int b, struct q_err *e);

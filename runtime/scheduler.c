@@ -213,7 +213,7 @@ static void fail(struct q_sched *s, struct sched_task *t, const struct q_err *e)
 }
 
 /* Nobody knows who is at fault, or what the sequences hold: each reads again what it had, alone. The last one left is at fault. */
-static void part(struct q_sched *s, int submitted, const struct q_err *e)
+static void take_apart(struct q_sched *s, int submitted, const struct q_err *e)
 {
     if (s->n_batch == 1) {
         fail(s, s->batch[0], e);
@@ -226,13 +226,13 @@ static void part(struct q_sched *s, int submitted, const struct q_err *e)
 }
 
 /* Plans and submits. Where pages are used up, memories give way. 0: there is nothing to do. */
-static int submit(struct q_sched *s, q_ticket *ticket)
+static int submit(struct q_sched *s, enum sched_part part, q_ticket *ticket)
 {
     for (;;) {
         struct sched_task *culprit = NULL;
         struct q_err e;
         int rc = sched_admit(s, &culprit, &e);
-        if (!rc) rc = sched_plan(s, &culprit, &e);
+        if (!rc) rc = sched_plan(s, part, &culprit, &e);
         if (rc) {
             drop_keeps(s);
             fail(s, culprit, &e);
@@ -244,7 +244,7 @@ static int submit(struct q_sched *s, q_ticket *ticket)
         if (!rc) return 1;
         drop_keeps(s);
         if (rc == Q_ELIMIT && sched_forget_one(s)) continue;
-        part(s, 0, &e);
+        take_apart(s, 0, &e);
     }
 }
 
@@ -276,20 +276,18 @@ static void advance(struct q_sched *s, struct sched_task *t, const struct q_resu
     if (rc || t->turn.over) end_task(s, t, rc ? &e : NULL);
 }
 
-int q_sched_step(struct q_sched *s)
+static int run(struct q_sched *s, enum sched_part part)
 {
     struct q_result r;
     struct q_err e;
     q_ticket ticket;
-    drop_cancelled(s);
-    sched_keep_promises(s);
     double begin = s->en.seconds();
-    if (!submit(s, &ticket)) return 0;
+    if (!submit(s, part, &ticket)) return 0;
     int rc = s->en.wait(s->en.engine, ticket, &r, &e);
-    sched_learn(s, s->en.seconds() - begin);
+    sched_learn(s, part, s->en.seconds() - begin);
     if (rc) {
         drop_keeps(s);
-        part(s, 1, &e);
+        take_apart(s, 1, &e);
         return 1;
     }
     for (int i = 0, out = 0; i < s->n_batch; i++) {
@@ -299,6 +297,15 @@ int q_sched_step(struct q_sched *s)
         out += draws;
     }
     return 1;
+}
+
+int q_sched_step(struct q_sched *s)
+{
+    drop_cancelled(s);
+    sched_keep_promises(s);
+    int decoded = run(s, SCHED_DECODES);
+    sched_keep_promises(s);
+    return run(s, SCHED_PROMPTS) || decoded;
 }
 
 /* ---- looking ---- */

@@ -1,9 +1,9 @@
 /* Many answers at once on one engine: what is read and drawn in each step, for whom, and who waits.
  *
  * A task is one answer. It waits, is admitted to a slot (a sequence), reads its prompt in chunks, draws a token a step, and ends. One
- * call of q_sched_step is one step of the engine: every task that decodes gets one row, and what is left of the step's budget goes to
- * prompts, so that a long prompt never freezes the others. The budget is chosen from the times that steps took: beside others a step
- * lasts about the longer of 50 ms and two decode steps. Alone, a prompt is read in the widest steps.
+ * call of q_sched_step draws a token of every task that decodes, and reads a chunk of the prompts of those who do not yet, so
+ * that a long prompt never freezes the others. The chunk is chosen from the times that steps took: both together last about the longer of
+ * 50 ms and three decode steps. While nobody decodes, prompts are read in the widest steps.
  *
  * Promises:
  *  - A task's result does not depend on its neighbours more than the numerics say: in strict not at all, bit for bit.
@@ -62,7 +62,7 @@ int q_sched_open(struct q_sched **s, const struct q_sched_engine *en, struct q_e
 void q_sched_close(struct q_sched *s);
 /* A bad question is refused here, without `ended`: Q_EINPUT, Q_ELIMIT (the prompt does not fit the context), Q_EMEM. */
 int q_sched_add(struct q_sched *s, const struct q_sched_ask *ask, struct q_err *e);
-/* One step. 0: there is no task. */
+/* One round: a step of the engine, or two. 0: there is no task. */
 int q_sched_step(struct q_sched *s);
 
 struct sched_counts {

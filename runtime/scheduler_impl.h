@@ -65,16 +65,16 @@ struct q_sched {
     struct q_keep *keeps;            /* owned: [en.max_snaps + 1] */
     struct sched_task **batch;       /* owned: [en.max_seqs] tasks of the step being made, in the order of their rows */
     int n_batch, n_rows, n_keeps;
-    int decoding;                    /* of the step's rows, those of tasks that decode */
     int chunk;                       /* rows of prompts in the last step that had any */
     struct sched_counts counts;
 };
 
 /* ---- scheduler_plan.c ---- */
+enum sched_part { SCHED_DECODES, SCHED_PROMPTS };
 /* Fills rows, keeps and batch. Errors are a task's: *culprit. */
-int sched_plan(struct q_sched *s, struct sched_task **culprit, struct q_err *e);
+int sched_plan(struct q_sched *s, enum sched_part part, struct sched_task **culprit, struct q_err *e);
 /* Learns from the step's time. */
-void sched_learn(struct q_sched *s, double seconds);
+void sched_learn(struct q_sched *s, enum sched_part part, double seconds);
 static inline int sched_left(const struct sched_task *t) { return (int)t->known.n - t->slot->n; }
 static inline int sched_reads(const struct sched_task *t) { return t->slot && sched_left(t) > 1; }
 

@@ -1,8 +1,12 @@
-/* The rows of one step: a row for everybody who decodes, and prompts for what is left of the budget. */
+/* The rows of a step: a row of everybody who decodes, or rows of prompts.
+ *
+ * They are steps of their own, one after the other: a few rows run faster apart from many (matrices times few vectors, one list of launches),
+ * and a decoded row has the same kernels, so in pinned the same bits, whether or not somebody reads. What it costs, another pass over the
+ * weights, is small beside a chunk that is worth reading. */
 #include "scheduler_impl.h"
 
 enum { LEAST_CHUNK = 16 };
-static const double BESIDE_OTHERS_S = 0.05;   /* a step beside others lasts this long, or two decode steps if that is longer */
+static const double BESIDE_OTHERS_S = 0.05;   /* what others wait for a token while somebody reads; three decode steps if that is longer */
 
 static int add(struct q_sched *s, struct sched_task *t, int n, struct q_err *e)
 {
@@ -42,23 +46,29 @@ static int add_decodes(struct q_sched *s, struct sched_task **culprit, struct q_
         *culprit = t;
         rc = add(s, t, 1, e);
     }
-    s->decoding = s->n_rows;
     return rc;
 }
 
-/* Rows of prompts beside decodes. At most twice the last: the first guess may be far off. */
+static int anybody_decodes(const struct q_sched *s)
+{
+    for (const struct sched_task *t = s->tasks; t; t = t->next)
+        if (t->slot && sched_left(t) == 1) return 1;
+    return 0;
+}
+
+/* Rows of prompts beside decodes. A chunk takes what its rows add to a pass over the weights, which a decode step is about. At most twice
+ * the last: the first guess may be far off. */
 static int chunk(const struct q_sched *s)
 {
-    double decode = s->counts.decode_step_s, may = 2 * decode > BESIDE_OTHERS_S ? 2 * decode : BESIDE_OTHERS_S;
-    double rows = s->counts.row_s > 0 ? (may - decode) / s->counts.row_s : LEAST_CHUNK, most = s->chunk > LEAST_CHUNK ? 2 * s->chunk : 2 * LEAST_CHUNK;
+    double decode = s->counts.decode_step_s, may = 3 * decode > BESIDE_OTHERS_S ? 3 * decode : BESIDE_OTHERS_S;
+    double rows = s->counts.row_s > 0 ? (may - 2 * decode) / s->counts.row_s : LEAST_CHUNK, most = s->chunk > LEAST_CHUNK ? 2 * s->chunk : 2 * LEAST_CHUNK;
     if (rows > most) rows = most;
     return rows < LEAST_CHUNK ? LEAST_CHUNK : rows < s->en.max_rows ? (int)rows : s->en.max_rows;
 }
 
 static int add_prompts(struct q_sched *s, struct sched_task **culprit, struct q_err *e)
 {
-    int most = s->en.max_rows - s->n_rows, rc = Q_OK;
-    int budget = s->decoding && chunk(s) < most ? chunk(s) : most;
+    int budget = anybody_decodes(s) && chunk(s) < s->en.max_rows ? chunk(s) : s->en.max_rows, rc = Q_OK;
     for (struct sched_task *t; !rc && budget > 0 && (t = next_reader(s));) {
         int n = sched_left(t) < budget ? sched_left(t) : budget;
         *culprit = t;
@@ -68,33 +78,31 @@ static int add_prompts(struct q_sched *s, struct sched_task **culprit, struct q_
     return rc;
 }
 
-int sched_plan(struct q_sched *s, struct sched_task **culprit, struct q_err *e)
+int sched_plan(struct q_sched *s, enum sched_part part, struct sched_task **culprit, struct q_err *e)
 {
     struct sched_task *suspect = first_suspect(s);
-    s->n_batch = s->n_rows = s->n_keeps = s->decoding = 0;
+    s->n_batch = s->n_rows = s->n_keeps = 0;
     for (struct sched_task *t = s->tasks; t; t = t->next) t->rows = t->draws = 0;
     if (suspect) {
         int left = sched_left(suspect);
         *culprit = suspect;
         return add(s, suspect, left < s->en.max_rows ? left : s->en.max_rows, e);
     }
-    int rc = add_decodes(s, culprit, e);
-    return rc ? rc : add_prompts(s, culprit, e);
+    return part == SCHED_DECODES ? add_decodes(s, culprit, e) : add_prompts(s, culprit, e);
 }
 
 static void follow(double *mean, double x) { *mean = *mean > 0 ? *mean * 0.7 + x * 0.3 : x; }
 
-/* A prompt's rows cost what a step of decodes alone would not have taken; at least a tenth of their share, for times vary. */
-void sched_learn(struct q_sched *s, double seconds)
+void sched_learn(struct q_sched *s, enum sched_part part, double seconds)
 {
-    int prompt_rows = s->n_rows - s->decoding;
     s->counts.busy_s += seconds;
     s->counts.steps++;
-    if (!prompt_rows) {
+    if (part == SCHED_DECODES) {
         follow(&s->counts.decode_step_s, seconds);
         return;
     }
-    double least = 0.1 * seconds / s->n_rows, row = (seconds - s->counts.decode_step_s) / prompt_rows;
-    follow(&s->counts.row_s, row > least ? row : least);
-    s->chunk = prompt_rows;
+    /* At least a tenth of its share, for times vary. */
+    double share = seconds / s->n_rows, row = (seconds - s->counts.decode_step_s) / s->n_rows;
+    follow(&s->counts.row_s, row > 0.1 * share ? row : 0.1 * share);
+    s->chunk = s->n_rows;
 }

@@ -283,7 +283,7 @@ static void gaps(double step_s, double row_s)
     struct asker *big = ask(s, &en, 8000, 9, 2, 9);
     double begin = now, decode = step_s + 3 * row_s;
     while (!big->ended) assert_int_equal(q_sched_step(s), 1);
-    double may = 2 * decode > 0.05 ? 2 * decode : 0.05, least = step_s + row_s * 19;
+    double may = 3 * decode > 0.05 ? 3 * decode : 0.05, least = decode + step_s + 16 * row_s;
     for (int i = 0; i < 3; i++)
         if (a[i]->gap > 1.01 * (may > least ? may : least)) fail_msg("a gap of %.3f s where a step takes %.4f s and a row %.4f s", a[i]->gap, step_s, row_s);
     /* Nor is the big one starved: it gets most of the time. */
