@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 import pytest
@@ -762,6 +763,101 @@ def test_a_quiet_stream_is_kept_alive(single):
         got += second.recv(65536)
     second.close()
     assert b"Oslo" in got
+
+
+# --- many at once ----------------------------------------------------------------------------------------------------
+
+
+def tokens_at(stream, stop, times):
+    """When each event of a stream arrived, until `stop` is set."""
+    buffer = b""
+    while not stop.is_set() and b"[DONE]" not in buffer:
+        piece = stream.recv(65536)
+        if not piece:
+            return
+        now = time.monotonic()
+        buffer = (buffer + piece)[-64:]
+        times.extend([now] * piece.count(b"data: {"))
+
+
+def longest_gap_while_a_prompt_is_read(server):
+    """Seconds between tokens of two others; the prompt is new each time. And how many tokens it has."""
+    stop, times = threading.Event(), [[], []]
+    streams = [send(server, {**LONG, "stream": True, "ignore_eos": True}) for _ in times]
+    readers = [threading.Thread(target=tokens_at, args=(s, stop, t)) for s, t in zip(streams, times)]
+    for r in readers:
+        r.start()
+    until(lambda: all(len(t) > 50 for t in times))
+    begin = time.monotonic()
+    text = f"{random.random()} " + "one two six " * 2000
+    status, answer = server.chat(messages=[{"role": "user", "content": text}], enable_thinking=False, max_tokens=2)
+    end = time.monotonic()
+    assert status == 200, answer
+    stop.set()
+    for r, s in zip(readers, streams):
+        r.join()
+        s.close()
+    until(lambda: is_idle(server))
+    inside = [[t for t in ts if begin <= t <= end] for ts in times]
+    assert all(len(ts) > 10 for ts in inside)
+    return max(b - a for ts in inside for a, b in zip(ts, ts[1:])), answer["usage"]["prompt_tokens"]
+
+
+def test_a_long_prompt_freezes_nobody(start, program):
+    if program.endswith("-san"):
+        pytest.skip("times are those of the program as shipped")
+    s = start("--parallel", 4)
+    gaps = []
+    for _ in range(4):  # another program may have the processor for a while
+        gap, tokens = longest_gap_while_a_prompt_is_read(s)
+        assert tokens > 7900
+        gaps.append(gap)
+        if gap < 0.15:
+            return
+    pytest.fail(f"others waited {gaps} s for a token")
+
+
+def test_slots_tell_who_is_at_work(server):
+    until(lambda: is_idle(server))
+    slots = json.loads(server.get("/slots")[2])
+    assert len(slots) == 4 and not any(s["is_processing"] for s in slots) and slots[0]["n_ctx"] == 32768
+    busy = [send(server, {**LONG, "stream": True}) for _ in range(3)]
+    until(lambda: sum(s["is_processing"] for s in json.loads(server.get("/slots")[2])) == 3)
+    until(lambda: server.counts()["running"] == 3)
+    one = next(s for s in json.loads(server.get("/slots")[2]) if s["is_processing"])
+    assert one["prompt_tokens"] > 5 and one["max_tokens"] == 30000
+    begin = time.monotonic()
+    for b in busy:
+        b.close()
+    until(lambda: is_idle(server), 3)
+    assert time.monotonic() - begin < 2
+    alive(server)
+
+
+def test_answers_beside_others_are_the_goldens(server):
+    """Thirty at a time, in pinned: chunks, neighbours and re-use are other each time."""
+    few = [g for g in SURE if len(g["prompt_ids"]) < 600][:30]
+
+    def one(g):
+        status, answer = server.chat(**asked(g))
+        return status == 200 and answer["choices"][0]["message"]["content"] == parts(g)[1]
+
+    with concurrent.futures.ThreadPoolExecutor(30) as pool:
+        assert all(pool.map(one, few + few[::-1]))
+
+
+def test_choices_of_one_prompt_read_it_once(server):
+    until(lambda: is_idle(server))
+    status, answer = server.chat(messages=[{"role": "user", "content": f"{random.random()} " + "one two six " * 300}], enable_thinking=False, n=4,
+                                 max_tokens=3)
+    assert status == 200 and len(answer["choices"]) == 4
+    rows = server.get("/metrics")[2].decode()
+    first = answer["usage"]["prompt_tokens"]
+    read = float(re.search(r"^\S*rows_read_total\S* (\S+)$", rows, re.M)[1])
+    server.chat(messages=[{"role": "user", "content": f"{random.random()} " + "one two six " * 300}], enable_thinking=False, n=4, max_tokens=3)
+    rows = server.get("/metrics")[2].decode()
+    again = float(re.search(r"^\S*rows_read_total\S* (\S+)$", rows, re.M)[1]) - read
+    assert first > 900 and again < first + 100
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------
