@@ -5,6 +5,7 @@ import collections
 import concurrent.futures
 import http.client
 import json
+import os
 import random
 import re
 import signal
@@ -780,8 +781,8 @@ def tokens_at(stream, stop, times):
         times.extend([now] * piece.count(b"data: {"))
 
 
-def longest_gap_while_a_prompt_is_read(server):
-    """Seconds between tokens of two others; the prompt is new each time. And how many tokens it has."""
+def gaps_while_a_prompt_is_read(server):
+    """Seconds between tokens of two others, shortest first; the prompt is new each time. And how many tokens it has."""
     stop, times = threading.Event(), [[], []]
     streams = [send(server, {**LONG, "stream": True, "ignore_eos": True}) for _ in times]
     readers = [threading.Thread(target=tokens_at, args=(s, stop, t)) for s, t in zip(streams, times)]
@@ -799,22 +800,23 @@ def longest_gap_while_a_prompt_is_read(server):
         s.close()
     until(lambda: is_idle(server))
     inside = [[t for t in ts if begin <= t <= end] for ts in times]
-    assert all(len(ts) > 10 for ts in inside)
-    return max(b - a for ts in inside for a, b in zip(ts, ts[1:])), answer["usage"]["prompt_tokens"]
+    return sorted(b - a for ts in inside for a, b in zip(ts, ts[1:])), answer["usage"]["prompt_tokens"]
 
 
 def test_a_long_prompt_freezes_nobody(start, program):
+    """All gaps are short; where others have the processors too, all but a few."""
     if program.endswith("-san"):
         pytest.skip("times are those of the program as shipped")
     s = start("--parallel", 4)
-    gaps = []
-    for _ in range(4):  # another program may have the processor for a while
-        gap, tokens = longest_gap_while_a_prompt_is_read(s)
-        assert tokens > 7900
-        gaps.append(gap)
-        if gap < 0.15:
+    tried = []
+    for _ in range(3):
+        gaps, tokens = gaps_while_a_prompt_is_read(s)
+        assert tokens > 7900 and len(gaps) > 40
+        busy = os.getloadavg()[0] > os.cpu_count() + 0.5
+        tried.append(gaps[len(gaps) * 9 // 10] if busy else gaps[-1])
+        if tried[-1] < 0.15:
             return
-    pytest.fail(f"others waited {gaps} s for a token")
+    pytest.fail(f"others waited {tried} s for a token")
 
 
 def test_slots_tell_who_is_at_work(server):
