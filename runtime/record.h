@@ -81,6 +81,10 @@ struct record {
 
 /* `where` (a path) begins the error's line. */
 int record_parse(struct record *r, const char *text, size_t n, const char *where, struct q_err *e);
+/* The symbol of the kernel of these op, shape and params; "" where they are none. */
+void record_name(char kernel[160], const struct record *r);
+/* Whether its kernel, or what it chooses, is that of its op, shape and params: a stored one that is not is damaged. */
+int record_check(const struct record *r, const char *where, struct q_err *e);
 /* One line with a newline at its end, owned by the caller; NULL when memory is short. */
 char *record_print(const struct record *r);
 /* The CUDA version whose NVRTC made an object, 12 for "NVRTC 12.9"; 0 for another compiler. A driver loads no object of a later one than its own. */

@@ -147,7 +147,7 @@ int store_read(struct record *r, const struct store_layer *l, const char *path, 
     if (bad) return bad;
     bad = l->shared || file_is_ours(path) ? record_parse(r, text, n, path, e) : q_fail(e, Q_EINPUT, "%s: others may write it", path);
     free(text);
-    return bad;
+    return bad ? bad : record_check(r, path, e);
 }
 
 int store_answers(const struct record *r, const struct store_key *k)

@@ -82,7 +82,7 @@ static int visit_line(const struct visit *v, const char *line, size_t n, const c
     struct q_err why;
     char where[Q_PATH + 16];
     snprintf(where, sizeof where, "%s:%d", path, number);
-    if (!record_parse(&r, line, n, where, &why)) return v->op && strcmp(v->op, r.op) ? 0 : v->fn(v->arg, &r, path);
+    if (!record_parse(&r, line, n, where, &why) && !record_check(&r, where, &why)) return v->op && strcmp(v->op, r.op) ? 0 : v->fn(v->arg, &r, path);
     store_damaged(v->s, v->layer, where, why.text);
     return 0;
 }

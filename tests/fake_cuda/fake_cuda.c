@@ -4,6 +4,7 @@
  *   init=CODE retain=CODE                     cuInit, cuDevicePrimaryCtxRetain fail with this code
  *   fault=N:CODE                              launch N (from 1) breaks everything, told at the next wait, as a card does
  *   no_graph no_early_graph                   no graph can be instantiated, or none with early launches
+ *   late                                      copies arrive when they are waited for, and not before
  * A module is text: "FAKE" and a line a function: its name, then "threads=N shared=N ptx=NN" (1024, 0, 90), any of them.
  * Every launch adds a line to the text of fake_cuda_log(). An event holds how many kernels have run; each takes 10 microseconds.
  * Built also as an old driver without the functions that cuda_api.h calls optional (FAKE_CUDA_470), and as one that lacks more. */
@@ -28,18 +29,22 @@ enum { MOST_NODES = 4096, ALIGN = 256, LOG_BYTES = 1 << 20 };
 
 struct CUctx_st { int retained; };
 struct CUstream_st { struct CUgraph_st *capturing; };
-struct CUevent_st { long at; };
+struct CUevent_st { long at, copies; };
 struct CUmod_st { char *text; };
 struct CUfunc_st { struct CUfunc_st *next; char name[200]; int threads, shared, ptx, most_dynamic; };
 struct node { struct CUfunc_st *f; unsigned grid[3], block, shared; int early; struct CUevent_st *event; };
 struct CUgraph_st { struct node node[MOST_NODES]; int n; };
 struct CUgraphExec_st { struct CUgraph_st graph; };
+/* On its way. from NULL: a fill. */
+struct copy { void *to; const void *from; size_t bytes; unsigned char value; };
 
 static struct {
-    int started, cards, cc, no_graph, no_early_graph;
+    int started, cards, cc, no_graph, no_early_graph, late;
     cu_result init, retain, fault_code, broken;   /* broken: what every call answers from now on */
     size_t memory, used;
     long run, fault_at;
+    struct copy *copy;                            /* of those since the start, [arrived] to [copies - 1] are on their way */
+    long arrived, copies;
     struct CUctx_st context;
     struct CUctx_st *current;
     char log[LOG_BYTES];
@@ -67,6 +72,7 @@ cu_result cuInit(unsigned int flags)
     const char *v = getenv("FAKE_CUDA"), *fault = v ? strstr(v, "fault=") : NULL;
     char *end;
     if (!pthread_create(&thread, NULL, sleep_on, NULL)) pthread_detach(thread);
+    free(fake.copy);
     memset(&fake, 0, sizeof fake);
     fake.cards = (int)word(v, "cards=", 1);
     fake.memory = (size_t)word(v, "memory=", 1024) << 20;
@@ -75,6 +81,7 @@ cu_result cuInit(unsigned int flags)
     fake.retain = (cu_result)word(v, "retain=", 0);
     fake.no_graph = v && strstr(v, "no_graph");
     fake.no_early_graph = v && strstr(v, "no_early_graph");
+    fake.late = v && strstr(v, "late");
     if (fault) {
         fake.fault_at = strtol(fault + 6, &end, 10);
         fake.fault_code = (cu_result)strtol(end + 1, NULL, 10);
@@ -130,6 +137,29 @@ cu_result cuDevicePrimaryCtxRetain(cu_context *context, cu_device device)
     return state();
 }
 
+/* --- copies: at once, or as late as a card may choose ------------------------------------------------------------------ */
+
+static void arrive(long until)
+{
+    for (; fake.arrived < until; fake.arrived++) {
+        const struct copy *c = &fake.copy[fake.arrived];
+        if (c->from) memmove(c->to, c->from, c->bytes);
+        else memset(c->to, c->value, c->bytes);
+    }
+}
+
+static cu_result send(struct copy c, cu_stream stream)
+{
+    if (ready()) return ready();
+    if (!stream || stream->capturing) return INVALID_VALUE;
+    struct copy *more = realloc(fake.copy, (size_t)(fake.copies + 1) * sizeof *more);
+    if (!more) return CU_OUT_OF_MEMORY;
+    fake.copy = more;
+    fake.copy[fake.copies++] = c;
+    if (!fake.late) arrive(fake.copies);
+    return CU_OK;
+}
+
 /* --- memory: the size lies before each block -------------------------------------------------------------------------- */
 
 static cu_result take(void **p, size_t bytes)
@@ -158,31 +188,23 @@ cu_result cuMemAlloc_v2(cu_address *address, size_t bytes)
 
 cu_result cuMemFree_v2(cu_address address)
 {
+    arrive(fake.copies);       /* as a driver waits for what may use the block */
     fake.used -= *(size_t *)((char *)address - ALIGN);
     give((void *)address);
     return ready();
 }
 
 cu_result cuMemHostAlloc(void **p, size_t bytes, unsigned int flags) { return ready() ? ready() : take(p, bytes); }
-cu_result cuMemFreeHost(void *p) { return give(p), CU_OK; }
+cu_result cuMemFreeHost(void *p) { return arrive(fake.copies), give(p), CU_OK; }
 
-/* Copies arrive at once, which is one of the times that a card may choose. */
-static cu_result move(void *to, const void *from, size_t bytes, cu_stream stream)
-{
-    if (ready()) return ready();
-    if (!stream || stream->capturing) return INVALID_VALUE;
-    memmove(to, from, bytes);
-    return CU_OK;
-}
+static cu_result move(void *to, const void *from, size_t bytes, cu_stream s) { return send((struct copy){to, from, bytes, 0}, s); }
 
 cu_result cuMemcpyHtoDAsync_v2(cu_address to, const void *from, size_t bytes, cu_stream s) { return move((void *)to, from, bytes, s); }
 cu_result cuMemcpyDtoHAsync_v2(void *to, cu_address from, size_t bytes, cu_stream s) { return move(to, (void *)from, bytes, s); }
 cu_result cuMemcpyDtoDAsync_v2(cu_address to, cu_address from, size_t bytes, cu_stream s) { return move((void *)to, (void *)from, bytes, s); }
 cu_result cuMemsetD8Async(cu_address to, unsigned char value, size_t bytes, cu_stream stream)
 {
-    if (ready()) return ready();
-    memset((void *)to, value, bytes);
-    return CU_OK;
+    return send((struct copy){(void *)to, NULL, bytes, value}, stream);
 }
 
 /* --- modules and functions -------------------------------------------------------------------------------------------- */
@@ -249,6 +271,7 @@ static void run(const struct node *n, const char *how)
     size_t at = strlen(fake.log);
     if (n->event) {
         n->event->at = fake.run;
+        n->event->copies = fake.copies;
         return;
     }
     snprintf(fake.log + at, sizeof fake.log - at, "%s %u,%u,%u x %u shared %u%s%s\n", n->f->name, n->grid[0], n->grid[1], n->grid[2], n->block,
@@ -277,7 +300,7 @@ cu_result cuLaunchKernel(cu_function f, unsigned int grid_x, unsigned int grid_y
 
 cu_result cuEventCreate(cu_event *event, unsigned int flags) { return (*event = calloc(1, sizeof **event)) ? ready() : CU_OUT_OF_MEMORY; }
 cu_result cuEventDestroy_v2(cu_event event) { return free(event), CU_OK; }
-cu_result cuEventSynchronize(cu_event event) { return ready(); }
+cu_result cuEventSynchronize(cu_event event) { return arrive(event->copies), ready(); }
 cu_result cuEventElapsedTime(float *ms, cu_event from, cu_event to) { return *ms = (float)(to->at - from->at) * 0.01f, ready(); }
 cu_result cuEventRecord(cu_event event, cu_stream stream)
 {
@@ -302,7 +325,7 @@ cu_result cuGraphUpload(cu_graph_exec exec, cu_stream stream) { return ready(); 
 
 cu_result cuStreamCreate(cu_stream *stream, unsigned int flags) { return (*stream = calloc(1, sizeof **stream)) ? ready() : CU_OUT_OF_MEMORY; }
 cu_result cuStreamDestroy_v2(cu_stream stream) { return free(stream), CU_OK; }
-cu_result cuStreamSynchronize(cu_stream stream) { return stream->capturing ? CAPTURE_INVALID : ready(); }
+cu_result cuStreamSynchronize(cu_stream stream) { return stream->capturing ? CAPTURE_INVALID : (arrive(fake.copies), ready()); }
 
 cu_result cuStreamBeginCapture_v2(cu_stream stream, unsigned int mode)
 {

@@ -96,6 +96,14 @@ def test_facts_go_to_stderr_and_can_be_silenced():
     assert loud.stdout == quiet.stdout and "tok/s" in loud.err and quiet.err == ""
 
 
+def test_threads_and_their_timing_do_not_change_an_answer():
+    """More of them than processors too: who waits for whom is then another matter each time."""
+    done = [(n, run("--ids", "--raw", "-p", "Once upon a time", "-n", "60", "-t", str(n))) for n in (1, 2, 3, 7) for _ in range(3)]
+    assert all(f"; {n} thread" in d.err for n, d in done)
+    ids = {d.stdout for _, d in done}
+    assert len(ids) == 1 and ids.pop().count(b"\n") > 20
+
+
 def test_speeds_are_of_what_they_stand_beside():
     """The first token comes with the prompt; speeds are those of the tokens and seconds in the line."""
     err = run("--raw", "--temp", "0", "-p", "a b c", "-n", "20").err

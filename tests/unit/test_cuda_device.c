@@ -117,9 +117,9 @@ static void memory_is_zeroed_counted_and_limited(void **state)
 }
 
 /* Larger than both stages together, so that each is used again; and small ones that fill a stage by and by. */
-static void bytes_arrive_whole(void **state)
+static void send_and_read_back(const char *fake)
 {
-    struct q_device *d = open_card("");
+    struct q_device *d = open_card(fake);
     size_t n = ((size_t)70 << 20) + 13;
     unsigned char *from = malloc(n), *back = malloc(n), *p = d->ops->alloc(d, n, NULL), *q = d->ops->alloc(d, n, NULL);
     for (size_t i = 0; i < n; i++) from[i] = (unsigned char)(i * 2654435761u >> 13);
@@ -138,6 +138,13 @@ static void bytes_arrive_whole(void **state)
     d->ops->release(d, p);
     d->ops->release(d, q);
     d->ops->close(d);
+}
+
+/* Whenever a card makes its copies: at once, or when they are waited for and not before. */
+static void bytes_arrive_whole(void **state)
+{
+    send_and_read_back("");
+    send_and_read_back("late");
 }
 
 /* --- kernels ---------------------------------------------------------------------------------------------------------- */

@@ -72,6 +72,12 @@ static struct record sample(const char *origin)
     return r;
 }
 
+static void set_params(struct record *r, const char *params)
+{
+    snprintf(r->params, sizeof r->params, "%s", params);
+    record_name(r->kernel, r);
+}
+
 static struct store_key key(void) { return (struct store_key){ "swiglu", "n=96,out=q8", 0, 0, "pinned", CARD, HASH_A }; }
 
 static int find(struct fixture *f, struct record *r)
@@ -115,7 +121,7 @@ static void a_bucket_without_a_winner_takes_the_one_for_any_size(void **state)
     assert_int_equal(store_find(f->s, &k, &layer, &r, NULL), 0);
     assert_int_equal(r.rows, 0);
     small.rows = 8;
-    strcpy(small.params, "isa=avx2,rows=2");
+    set_params(&small, "isa=avx2,rows=2");
     assert_int_equal(store_put(f->s, &small, NULL), 0);
     layer = 0;
     assert_int_equal(store_find(f->s, &k, &layer, &r, NULL), 0);
@@ -168,7 +174,7 @@ static void tunes_dir_wins_over_the_users(void **state)
     put(f, "tuned");
     assert_int_equal(path_join(dir, NULL, f->home, "team", NULL), 0);
     reopen(f, dir, NULL);
-    strcpy(other.params, "isa=avx2,rows=4");
+    set_params(&other, "isa=avx2,rows=4");
     assert_int_equal(store_put(f->s, &other, NULL), 0);
     assert_int_equal(find(f, &r), 0);
     assert_string_equal(r.params, "isa=avx2,rows=4");
@@ -186,7 +192,7 @@ static void put_on(struct fixture *f, const char *card, const char *params)
 {
     struct record r = sample("tuned");
     snprintf(r.card, sizeof r.card, "%s", card);
-    snprintf(r.params, sizeof r.params, "%s", params);
+    set_params(&r, params);
     assert_int_equal(store_put(f->s, &r, NULL), 0);
 }
 
@@ -237,7 +243,7 @@ static void what_was_borrowed_and_built_stays(void **state)
     struct fixture *f = *state;
     struct record r, built = sample("borrowed");
     put_on(f, FEW_THREADS, "isa=avx2,rows=4");
-    strcpy(built.params, "isa=avx2,rows=4");
+    set_params(&built, "isa=avx2,rows=4");
     strcpy(built.objects[0].compiler, "cc 99");
     assert_int_equal(store_put(f->s, &built, NULL), 0);
     assert_int_equal(find(f, &r), 0);
@@ -338,6 +344,39 @@ static void damaged_and_foreign_records_are_misses(void **state)
         { "}\n", "}\n{}" },
     };
     for (size_t i = 0; i < sizeof change / sizeof *change; i++) expect_miss_with(*state, change[i][0], change[i][1]);
+}
+
+/* Put together by hand, of parts that are right by themselves: what it names is not what it is for. */
+static void a_record_of_parts_of_others_is_a_miss(void **state)
+{
+    static const char *const change[][2] = {
+        { "swiglu_n96_q8_avx2_rows1\"", "swiglu_n960_q8_avx2_rows1\"" },
+        { "swiglu_n96_q8_avx2_rows1\"", "swiglu_n96_q8_avx2_rows1_\"" },
+        { "swiglu_n96_q8_avx2_rows1\"", "rmsnorm_n96_q8_avx2_rows1\"" },
+        { "\"params\":\"isa=avx2,rows=1\"", "\"params\":\"isa=avx2,rows=2\"" },
+        { "\"params\":\"isa=avx2,rows=1\"", "\"params\":\"isa=avx2\"" },
+        { "\"kernel\":\"swiglu_n96_q8_avx2_rows1\",\"layout\":\"\"", "\"kernel\":\"\",\"layout\":\"rows\"" },
+    };
+    for (size_t i = 0; i < sizeof change / sizeof *change; i++) expect_miss_with(*state, change[i][0], change[i][1]);
+}
+
+static void kernels_are_named_as_the_generator_names_them(void **state)
+{
+    static const char *const of[][4] = {
+        { "rope_table", "pairs=32,s0=11,s1=11,s2=10", "isa=avx512vnni", "rope_table_pairs32_s011_s111_s210_avx512vnni" },
+        { "matvec", "type=q8_0,act=q8,layout=rows,n=6,k=256,epi=none", "isa=avx2,fma=hw,tm=1,prefetch=0", "matvec_q8_0_q8_rows_n6_k256_none_avx2_hw_tm1_prefetch0" },
+        { "op", "a=Q4.K,b=07", "c=0", "op_q4_k_07_c0" },
+        { "op", "a", "c=0", "" },
+    };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        struct record r = { .rows = 0 };
+        char name[160];
+        strcpy(r.op, of[i][0]);
+        strcpy(r.shape, of[i][1]);
+        strcpy(r.params, of[i][2]);
+        record_name(name, &r);
+        assert_string_equal(name, of[i][3]);
+    }
 }
 
 static void a_record_that_others_may_write_is_a_miss(void **state)
@@ -497,6 +536,7 @@ static void *write_many(void *arg)
     for (int i = 0; i < 40; i++) {
         struct record r = sample("default");
         snprintf(r.shape, sizeof r.shape, "n=%d,out=q8", 32 * (i + 1));
+        record_name(r.kernel, &r);
         w->n += store_put(w->s, &r, NULL) == 0;
     }
     return NULL;
@@ -541,7 +581,7 @@ int main(void)
         T(every_cut_is_a_miss), T(damaged_and_foreign_records_are_misses), T(a_record_that_others_may_write_is_a_miss),
         T(a_changed_object_is_a_miss), T(an_unwritable_cache_is_one_line_with_the_variable), T(without_a_home_nothing_is_written),
         T(what_a_killed_process_left_is_removed_and_what_a_living_one_uses_is_not), T(a_work_directory_is_had_again_after_the_cache_was_cleared),
-        T(two_writers_lose_nothing),
+        T(a_record_of_parts_of_others_is_a_miss), T(kernels_are_named_as_the_generator_names_them), T(two_writers_lose_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

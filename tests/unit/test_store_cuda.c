@@ -63,11 +63,12 @@ static int teardown(void **state)
 static struct record base(const char *op, const char *shape, const char *card, const char *params)
 {
     struct record r = { .profile = "pinned", .generator = HASH_A, .numerics = "canonical", .origin = "tuned", .effort = "quick", .source = HASH_B, .version = "0",
-                        .kernel = "k", .n_objects = 1, .n_times = 1 };
+                        .n_objects = 1, .n_times = 1 };
     snprintf(r.op, sizeof r.op, "%s", op);
     snprintf(r.shape, sizeof r.shape, "%s", shape);
     snprintf(r.card, sizeof r.card, "%s", card);
     snprintf(r.params, sizeof r.params, "%s", params);
+    record_name(r.kernel, &r);
     r.objects[0] = (struct record_object){ .kind = "cubin", .arch = "sm_80", .compiler = "NVRTC 12.9", .name = HASH_A, .content = HASH_B, .size = 7, .regs = 168, .spill = 8 };
     r.launch = (struct q_phases){ .n = 2, .phase = { { 128, 65536, { { 4, 0, 0, 0 }, { 1, 16, 0, 0 }, { 1, 0, 1, 256 } } }, { 32, 0, { { 1, 1, 0, 0 }, { 1, 0, 0, 0 }, { 1, 0, 0, 0 } } } } };
     r.time[0] = (struct record_time){ .rows = 1, .n = 9, .median_us = 100 };
@@ -394,6 +395,7 @@ static void shipped_records_are_the_last_of_winners(void **state)
     assert_int_equal(find(f, &r), 0);
     assert_memory_equal(&r, &built, sizeof r);
     strcpy(two[1].params, "path=dp4a,tile=9");            /* the program was updated */
+    record_name(two[1].kernel, &two[1]);
     ship_records(f, FILE_OF_CARD, two, 2, "");
     assert_int_equal(find(f, &r), 0);
     assert_string_equal(r.params, "path=dp4a,tile=9");
@@ -437,6 +439,7 @@ static void a_damaged_line_costs_itself_alone(void **state)
     reopen(f);
     assert_int_equal(find(f, &r), 0);
     strcpy(one.shape, "type=q8_0,act=q8,layout=planes,n=32,k=64,epi=none");
+    record_name(one.kernel, &one);
     ship_records(f, FILE_OF_CARD, &one, 1, "{\"op\":\"matmul\"\n");
     reopen(f);
     assert_int_equal(find(f, &r), Q_EMISS);
