@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void fail(struct track *t, const char *why)
+static void give_up(struct track *t, const char *why)
 {
     t->ended = 1;
     t->outcome.end = JOB_FAILED;
@@ -52,9 +52,9 @@ static void take_text(struct track *t, enum q_part part, const struct text *piec
 {
     struct event ev = {.kind = part == Q_PART_THINKING ? EVENT_THINKING : EVENT_TEXT, .text = piece->at, .n = piece->n};
     struct q_err e;
-    if (keep_tokens(t) || piece->bad) fail(t, "no memory for an answer");
+    if (keep_tokens(t) || piece->bad) give_up(t, "no memory for an answer");
     else if (!t->calls && piece->n) tell(t, &ev);
-    else if (t->calls && q_tool_calls_push(t->calls, part, text_of(piece), piece->n, &e)) fail(t, e.text);
+    else if (t->calls && q_tool_calls_push(t->calls, part, text_of(piece), piece->n, &e)) give_up(t, e.text);
 }
 
 /* ---- the end ---- */
@@ -73,7 +73,7 @@ static void take_end(struct track *t)
     t->ended = 1;
     if (t->outcome.end != JOB_ANSWERED) return;
     if (t->calls && q_tool_calls_end(t->calls, a->finish != Q_FINISH_STOP || a->stopped_by >= 0, &e)) {
-        fail(t, e.text);
+        give_up(t, e.text);
         return;
     }
     struct event ev = {.kind = EVENT_END, .stopped_by = a->stopped_by, .finish = finish_of(t)};

@@ -22,7 +22,7 @@ static void begin_call(struct choice *c, const struct event *ev)
     text_add(&more[c->n_calls++].name, ev->text, ev->n);
 }
 
-static void add_tokens(struct choice *c, const struct event *ev)
+static void keep_tokens_of(struct choice *c, const struct event *ev)
 {
     size_t n = (size_t)(c->n_tokens + ev->n_tokens);
     struct q_token *more = ev->n_tokens ? realloc(c->token, n * sizeof *more) : NULL;
@@ -39,7 +39,7 @@ static void add_tokens(struct choice *c, const struct event *ev)
 void transcript_add(struct choice *choices, const struct event *ev)
 {
     struct choice *c = &choices[ev->choice];
-    add_tokens(c, ev);
+    keep_tokens_of(c, ev);
     switch (ev->kind) {
     case EVENT_THINKING: text_add(&c->thinking, ev->text, ev->n); break;
     case EVENT_TEXT: text_add(&c->content, ev->text, ev->n); break;

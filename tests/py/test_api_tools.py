@@ -1,5 +1,6 @@
 """Tool calls through the chat endpoint, whole and streamed, with `openai`'s client too: form, finish reasons, choices of a tool, what is refused."""
 import json
+import re
 
 import pytest
 
@@ -100,6 +101,24 @@ def test_a_loop_of_calls_with_the_client(server):
     messages += [first.message, {"role": "tool", "tool_call_id": call.id, "content": json.dumps({"ok": True, "value": 8})}]
     last = client.chat.completions.create(messages=messages, **ask).choices[0]
     assert last.finish_reason == "stop" and "8" in last.message.content and not last.message.tool_calls
+
+
+HEAD = 'data: {"id":"ID","object":"chat.completion.chunk","created":N,"model":"tiny","system_fingerprint":"FP","choices":[{"index":0,"delta":{'
+TAIL = '},"logprobs":null,"finish_reason":%s}]}\n\n'
+
+
+def test_the_bytes_of_a_call(server):
+    g = next(g for g in CALLS if not g["enable_thinking"])
+    raw = server.ask("POST", PATH, {**asked(g), "temperature": 0, "stream": True})[2].decode()
+    said = re.sub(r'"id":"call_[a-z0-9]{24}"', '"id":"CALL"', re.sub(r'"id":"chatcmpl-[a-z0-9]{24}"', '"id":"ID"', raw))
+    said = re.sub(r'"created":\d+', '"created":N', re.sub(r'"system_fingerprint":"[^"]+"', '"system_fingerprint":"FP"', said))
+    name, _ = written(g)
+    first = HEAD + '"role":"assistant","content":""' + TAIL % "null"
+    first += HEAD + '"tool_calls":[{"index":0,"id":"CALL","type":"function","function":{"name":"%s","arguments":""}}]' % name + TAIL % "null"
+    last = HEAD + TAIL % '"tool_calls"' + "data: [DONE]\n\n"
+    assert said.startswith(first) and said.endswith(last)
+    one = re.escape(HEAD) + r'"tool_calls":\[\{"index":0,"function":\{"arguments":"(?:[^"\\]|\\.)*"\}\}\]' + re.escape(TAIL % "null")
+    assert re.fullmatch(f"(?:{one})+", said[len(first):len(said) - len(last)])
 
 
 # --- choices of a tool ------------------------------------------------------------------------------------------------
