@@ -80,7 +80,7 @@ static struct local *keep(const struct walk *w)
     if (!l) return pda_fail(s, Q_EMEM), NULL;
     *l = (struct local){.depth = w->depth, .n_end = w->n_end, .too_wide = w->n_end > MAX_ENDS};
     for (int i = 0; i < w->trees->n_words; i++) l->n_id += __builtin_popcount(w->bits[i]);
-    if (!(l->n_id < w->trees->n_words ? keep_ids : keep_bits)(s, l, w->bits, w->trees->n_words)) return NULL;
+    if (!(l->n_id < w->trees->n_words / 4 ? keep_ids : keep_bits)(s, l, w->bits, w->trees->n_words)) return NULL;
     if (l->too_wide) return l;
     l->end = pda_arena_take(&s->arena, sizeof *l->end * (size_t)(l->n_end + 1));
     if (!l->end) return pda_fail(s, Q_EMEM), NULL;
@@ -91,8 +91,11 @@ static struct local *keep(const struct walk *w)
 static struct local *local_of(struct pda *s, const struct trees *trees, int part, int spot)
 {
     if (s->spot[spot].local[part]) return s->spot[spot].local[part];
-    int like = part ? spot : pda_spot_like(s, spot);
-    if (like != spot) return s->rc ? NULL : local_of(s, trees, part, like);
+    int like = pda_spot_like(s, spot, tree_most[part]);
+    if (like != spot) {
+        struct local *l = s->rc ? NULL : local_of(s, trees, part, like);
+        return s->rc ? NULL : (s->spot[spot].local[part] = l);
+    }
     struct walk w = {.s = s, .trees = trees, .part = part};
     w.bits = calloc((size_t)trees->n_words + MAX_ENDS, sizeof *w.bits);
     if (!w.bits) return pda_fail(s, Q_EMEM), NULL;
@@ -131,7 +134,7 @@ static void walk_whole(struct walk *w, int state)
     for (int i = 0; i < 8; i++)
         if (state && s->whole[i].state == state) return (void)memcpy(w->bits, s->whole[i].bits, bytes);
     memset(w->bits, 0, bytes);
-    for (w->part = 0; w->part < 2; w->part++) walk(w, state, 0);
+    for (w->part = 0; w->part < TREES; w->part++) walk(w, state, 0);
     struct whole_mask *keep_at = s->whole + s->n_whole++ % 8;
     if (!keep_at->bits) keep_at->bits = pda_arena_take(&s->arena, bytes);
     if (!keep_at->bits) return (void)pda_fail(s, Q_EMEM);
@@ -163,7 +166,7 @@ int mask_fill(struct pda *s, const struct trees *trees, int state, uint32_t *bit
     pda_frames(s, state, &n);
     for (int i = 0; i < n && !whole && !s->rc; i++) {
         const int *frame = pda_frames(s, state, &n) + 2 * i;
-        for (w.part = 0; w.part < 2 && !whole; w.part++) whole = !add_frame(&w, frame[0], frame[1]);
+        for (w.part = 0; w.part < TREES && !whole; w.part++) whole = !add_frame(&w, frame[0], frame[1]);
     }
     if (whole && !s->rc) walk_whole(&w, state);
     if (s->rc) return said(s, e);
@@ -179,7 +182,7 @@ int mask_ahead(struct pda *s, const struct trees *trees, struct q_err *e)
     for (int r = 0; r < s->p->nfa.n_rule && s->work < MASK_AHEAD_WORK && !s->rc; r++) pda_spot_start(s, r);
     for (int i = 1; i < s->spots.n && s->work < MASK_AHEAD_WORK && !s->rc; i++) {
         for (int c = 0; c < s->p->n_class && !s->rc; c++) pda_spot_next(s, i, c);
-        for (int part = 0; part < 2 && s->spot[i].takes_byte; part++) local_of(s, trees, part, i);
+        for (int part = 0; part < TREES && s->spot[i].takes_byte; part++) local_of(s, trees, part, i);
     }
     return said(s, e);
 }

@@ -29,7 +29,7 @@ int nfa_add_state(struct nfa *a, struct grammar *g)
 {
     if (a->n_state >= NFA_MAX_STATES) grammar_fail(g, Q_ELIMIT, "the grammar needs more than %d states; long repetitions do that", NFA_MAX_STATES);
     if (g->rc || !grow(g, &a->state, a->n_state, &a->cap_state, sizeof *a->state)) return -1;
-    a->state[a->n_state] = (struct nfa_state){-1, NFA_NEVER, -1};
+    a->state[a->n_state] = (struct nfa_state){-1, NFA_NEVER, -1, 0};
     return a->n_state++;
 }
 
@@ -163,7 +163,7 @@ static int has_a_byte(const struct grammar *g, int at)
     return x->kind == X_ALT && x->n > 0;
 }
 
-/* Turns of a repetition, each of as many states. Those that are far from its end are like its second turn. */
+/* Turns of a repetition, each of as many states and at least a byte. Up to its end they are like its second turn. */
 struct turns {
     int end;   /* the turn that ends it */
     int first; /* of these turns */
@@ -178,8 +178,11 @@ static void begin_turn(const struct nfa *a, struct turns *t, int i)
 
 static void end_turn(struct nfa *a, const struct turns *t, int i, int begin)
 {
-    if (!t->on || i < t->first + 2 || t->end - i <= NFA_FAR) return;
-    for (int q = begin; q < a->n_state; q++) a->state[q].like = q - begin + t->base;
+    if (!t->on || i < t->first + 2) return;
+    for (int q = begin; q < a->n_state; q++) {
+        a->state[q].like = q - begin + t->base;
+        a->state[q].left = t->end - i - 1;
+    }
 }
 
 static int build_repeat(struct nfa *a, struct grammar *g, int from, const struct expr_node *x)

@@ -8,7 +8,7 @@
 
 #include "constrain_expr.h"
 
-enum { NFA_MAX_STATES = 200000, NFA_MAX_EDGES = 1000000, NFA_NEVER = 1 << 30, NFA_MAX_HEIGHT = 128, NFA_FAR = 32 /* as TREE_SHORT */ };
+enum { NFA_MAX_STATES = 200000, NFA_MAX_EDGES = 1000000, NFA_NEVER = 1 << 30, NFA_MAX_HEIGHT = 128 };
 
 enum nfa_kind { NFA_FREE, NFA_BYTES, NFA_CALL };
 
@@ -22,7 +22,8 @@ struct nfa_edge {
 struct nfa_state {
     int edge;   /* first, -1 */
     int height; /* rules that must at least be open above this one on the way to the accept */
-    int like;   /* a state from which the same texts of up to NFA_FAR bytes go on: of an earlier turn of a long repetition; -1: none */
+    int like;   /* in a repetition: a state of an earlier turn, from which the same texts of up to `left` bytes go on; -1: none */
+    int left;
 };
 
 struct nfa_rule {

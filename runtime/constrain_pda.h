@@ -56,7 +56,7 @@ struct spot {
     int n_call;             /* -1: not known */
     int height;
     char accept, takes_byte, done; /* done: the rule's end and nothing else */
-    struct local *local[2]; /* constrain_mask.c: of the two trees */
+    struct local *local[4]; /* constrain_mask.c: of each tree */
     unsigned epoch;         /* of constrain_settle.c: the last in which it had a node, and which */
     int node;
 };
@@ -111,8 +111,8 @@ int pda_resume(struct pda *s, int stack);
 int pda_alone(struct pda *s, int spot);
 int pda_spot_start(struct pda *s, int rule);
 int pda_spot_next(struct pda *s, int spot, int class);
-/* A spot at which the same tokens may follow, itself if none is known; 0 after a failure. */
-int pda_spot_like(struct pda *s, int spot);
+/* A spot at which the same texts of up to so many bytes may follow, itself if none is known; 0 after a failure. */
+int pda_spot_like(struct pda *s, int spot, int bytes);
 /* The same place in other states of the same program (whose numbers differ). */
 int pda_import(struct pda *to, const struct pda *from, int state);
 

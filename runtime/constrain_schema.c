@@ -8,8 +8,16 @@
 
 void schema_start(struct schema *b, struct grammar *g, const cJSON *root, const char *what)
 {
-    *b = (struct schema){.g = g, .root = root, .what = what, .path = "#"};
-    b->white = b->string = b->value = b->object = b->array = b->wide = -1;
+    *b = (struct schema){.g = g};
+    b->white = b->string = b->value = b->object = b->array = b->wide = b->text = -1;
+    schema_restart(b, root, what);
+}
+
+void schema_restart(struct schema *b, const cJSON *root, const char *what)
+{
+    b->root = root;
+    b->what = what;
+    strcpy(b->path, "#");
 }
 
 void schema_end(struct schema *b)
@@ -234,7 +242,7 @@ static int build_types(struct schema *b, const cJSON *s, int about_all)
     } else {
         for (int i = 0; i < 4; i++)
             if (about_all & implied[i].about) expr_kids_add(b->g, &kids, build_type(b, s, implied[i].type));
-        if (!kids.n) return b->tag ? expr_until(b->g, X_UNTIL, b->tag) : schema_any(b);
+        if (!kids.n) return b->tag ? schema_any_text(b) : schema_any(b);
     }
     if (cJSON_IsTrue(get(s, "nullable"))) expr_kids_add(b->g, &kids, build_type(b, s, "null"));
     return expr_kids_join(b->g, X_ALT, &kids);
@@ -265,7 +273,7 @@ int schema_build(struct schema *b, const cJSON *s)
 {
     int x = 0;
     if (b->g->rc) return 0;
-    if (cJSON_IsTrue(s)) return b->tag ? expr_until(b->g, X_UNTIL, b->tag) : schema_any(b);
+    if (cJSON_IsTrue(s)) return b->tag ? schema_any_text(b) : schema_any(b);
     if (cJSON_IsFalse(s)) return expr_nothing(b->g);
     if (!cJSON_IsObject(s)) return schema_fail(b, Q_EINPUT, "expected a schema, an object or true or false"), 0;
     if (b->depth >= GRAMMAR_MAX_DEPTH) return schema_fail(b, Q_ELIMIT, "schemas nest more than %d deep", GRAMMAR_MAX_DEPTH), 0;

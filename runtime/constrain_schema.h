@@ -25,10 +25,12 @@ struct schema {
     cJSON **made;           /* owned: schemas put together from several */
     int n_made, cap_made, made_parts;
     int depth;
-    int white, string, value, object, array, wide; /* rules, -1: not there yet */
+    int white, string, value, object, array, wide, text; /* rules, -1: not there yet */
 };
 
 void schema_start(struct schema *b, struct grammar *g, const cJSON *root, const char *what);
+/* Goes on with another document. Rules that do not depend on it are used again. */
+void schema_restart(struct schema *b, const cJSON *root, const char *what);
 void schema_end(struct schema *b);
 void schema_fail(struct schema *b, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* The path grows by /NAME while a part is built; give what it returned to schema_leave. */
@@ -47,6 +49,7 @@ int schema_any(struct schema *b);         /* any JSON value */
 int schema_any_object(struct schema *b);
 int schema_any_array(struct schema *b);
 int schema_any_string(struct schema *b);
+int schema_any_text(struct schema *b);    /* in a parameter: any text up to the closing tag, and that */
 int schema_quoted(struct schema *b, const char *s); /* this text as a JSON string */
 int schema_string(struct schema *b, const cJSON *s);
 int schema_number(struct schema *b, const cJSON *s, int integer);

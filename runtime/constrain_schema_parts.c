@@ -38,6 +38,10 @@ static int string_body(struct schema *b)
 
 int schema_any_string(struct schema *b) { return made(b, &b->string, "string", string_body); }
 
+static int text_body(struct schema *b) { return expr_until(b->g, X_UNTIL, b->tag); }
+
+int schema_any_text(struct schema *b) { return made(b, &b->text, "text", text_body); }
+
 /* "[" or "{", items with commas between, and the end. */
 static int list_body(struct schema *b, const char *open, int item, const char *close)
 {
@@ -172,7 +176,7 @@ int schema_string(struct schema *b, const cJSON *s)
     const cJSON *p = cJSON_GetObjectItemCaseSensitive(s, "pattern"), *f = cJSON_GetObjectItemCaseSensitive(s, "format");
     int min = schema_count(b, s, "minLength", 0), max = schema_count(b, s, "maxLength", -1), long_one = min || max >= 0, x = -1;
     if (max >= 0 && max < min) schema_fail(b, Q_EINPUT, "'minLength' %d is more than 'maxLength' %d", min, max);
-    if (!p && !f && !long_one) return b->tag ? expr_until(b->g, X_UNTIL, b->tag) : schema_any_string(b);
+    if (!p && !f && !long_one) return b->tag ? schema_any_text(b) : schema_any_string(b);
     if (p) x = pattern(b, p, kind);
     if (f) x = x < 0 ? format(b, f, kind) : both(b, x, format(b, f, kind));
     if (x < 0) x = long_text(b, min, max);

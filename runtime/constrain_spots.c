@@ -79,7 +79,7 @@ int pda_spot_start(struct pda *s, int rule)
     return end_closure(s);
 }
 
-int pda_spot_like(struct pda *s, int spot)
+int pda_spot_like(struct pda *s, int spot, int bytes)
 {
     const struct nfa_state *state = s->p->nfa.state;
     struct pool_item x = s->spots.item[spot];
@@ -88,7 +88,7 @@ int pda_spot_like(struct pda *s, int spot)
     set->n = 0;
     for (int i = 0; i < x.n; i++) {
         int q = x.at[i];
-        while (state[q].like >= 0) q = state[q].like;
+        while (state[q].like >= 0 && state[q].left >= bytes) q = state[q].like;
         same &= q == x.at[i];
         pda_push(s, set, q);
     }

@@ -105,32 +105,32 @@ static int check_parameters(struct schema *b, const cJSON *s)
 }
 
 /* <function=NAME>\n parameters </function>\n</tool_call> */
-static int build_function(struct grammar *g, const cJSON *function, const char *name)
+static int build_function(struct schema *b, const cJSON *function, const char *name)
 {
     char open[300], what[120];
-    struct schema b;
     const cJSON *parameters = get(function, "parameters");
     snprintf(open, sizeof open, "<function=%.256s>\n", name);
     snprintf(what, sizeof what, "tool '%.60s' parameters", name);
-    schema_start(&b, g, parameters, what);
-    if (strlen(name) > 256) schema_fail(&b, Q_ELIMIT, "a function's name has more than 256 bytes");
-    int x = check_name(&b, name, "function") && check_parameters(&b, parameters) ? build_parameters(&b, parameters) : 0;
-    x = EXPR_SEQ(g, schema_text(&b, open), x, schema_text(&b, "</function>\n</tool_call>"));
-    schema_end(&b);
-    return x;
+    schema_restart(b, parameters, what);
+    if (strlen(name) > 256) schema_fail(b, Q_ELIMIT, "a function's name has more than 256 bytes");
+    int x = check_name(b, name, "function") && check_parameters(b, parameters) ? build_parameters(b, parameters) : 0;
+    return EXPR_SEQ(b->g, schema_text(b, open), x, schema_text(b, "</function>\n</tool_call>"));
 }
 
 static int build_functions(struct grammar *g, const cJSON *tools, const char *only)
 {
     struct expr_kids kids = {0};
     const cJSON *tool;
+    struct schema b;
+    schema_start(&b, g, NULL, "");
     cJSON_ArrayForEach(tool, tools)
     {
         const cJSON *function = get(tool, "function"), *name = get(function, "name");
         if (!cJSON_IsString(name)) grammar_fail(g, Q_EINPUT, "tools: expected {\"type\": \"function\", \"function\": {\"name\": ...}}");
-        else if (!only || !strcmp(only, name->valuestring)) expr_kids_add(g, &kids, build_function(g, function, name->valuestring));
+        else if (!only || !strcmp(only, name->valuestring)) expr_kids_add(g, &kids, build_function(&b, function, name->valuestring));
         if (g->rc) break;
     }
+    schema_end(&b);
     if (!g->rc && !kids.n) {
         if (only) grammar_fail(g, Q_EINPUT, "tool_choice: no tool is named '%.60s'", only);
         else grammar_fail(g, Q_EINPUT, "tools: there is no tool to call");

@@ -2,15 +2,16 @@
  *
  * Nodes are in the order of a depth-first walk: a node's subtree is nodes i + 1 to end - 1. In it are the tokens that are text: normal,
  * user-defined and byte ones. Control, unknown and unused ones are not, nor those that end an answer. Read-only once made.
- * There are two trees: of the tokens of up to TREE_SHORT bytes, and of the few longer ones up to 255 bytes; so that what holds for the
- * next TREE_SHORT bytes is enough to know about nearly all tokens (nfa_state.like).
+ * There are a few trees, by the length of tokens: most tokens are short, so what is known about the next few bytes is enough for most of them
+ * (nfa_state.like), and in a text with a limit only the long ones have to be tried anew at each place.
  */
 #ifndef Q_CONSTRAIN_TREE_H
 #define Q_CONSTRAIN_TREE_H
 
 #include "tokenizer.h"
 
-enum { TREE_MAX_DEPTH = 255, TREE_SHORT = 32 };
+enum { TREES = 4, TREE_MAX_DEPTH = 255 };
+extern const int tree_most[TREES]; /* bytes of a token, in each */
 
 struct tree_node {
     int end;   /* behind the subtree */
@@ -24,7 +25,7 @@ struct tree {
 };
 
 struct trees {
-    struct tree part[2];    /* short tokens, long ones */
+    struct tree part[TREES];
     int *same;              /* owned: [n_ids], the next id with the same bytes, -1 */
     int *ends;              /* owned: [n_ends], the ids that end an answer */
     int n_ids, n_ends, n_words; /* n_words: of a mask, 32 ids each */

@@ -1,6 +1,7 @@
 /* Constraints for Python: commands on stdin, one a line, one line of answer each. Texts are hexadecimal, so that they are any bytes.
  *
  *   vocabulary N [SEED]   a made vocabulary of N ids in place of the file's
+ *   tokens FILE           a vocabulary of a file, a token in hexadecimal a line, all bytes among them
  *   schema|gbnf|regex|tools HEX   builds: "ok", or "refused CODE LINE"
  *   takes HEX             whether the text, byte by byte, is one of the grammar: "yes", "no"
  *   walk SEED SOFT MOST   draws allowed tokens, from SOFT on those that seem to close: "done HEX", or "cut HEX" after MOST
@@ -69,12 +70,43 @@ static size_t make_word(struct probe *p, char *to)
     return n;
 }
 
-static int make_vocabulary(struct probe *p, int n)
+static int open_vocabulary(struct probe *p, const struct tok_str *tokens, int n)
+{
+    int32_t *types = malloc(sizeof *types * (size_t)n);
+    struct tokenizer *t = NULL;
+    struct q_err e;
+    for (int id = 0; id < n; id++) types[id] = id == n - 1 ? TOK_CONTROL : TOK_NORMAL;
+    struct tok_source s = {"gpt2", "qwen35", tokens, types, NULL, (size_t)n, (size_t)n, 0, n - 1, -1, -1};
+    int rc = tok_open(&t, &s, "made", &e);
+    if (rc) printf("refused %d %s\n", rc, e.text);
+    else take_tokenizer(p, t), puts("ok");
+    free(types);
+    return rc;
+}
+
+static void read_vocabulary(struct probe *p, const char *path)
+{
+    FILE *f = fopen(path, "r");
+    char line[2048], *text = malloc(64 << 20), *at = text;
+    struct tok_str *tokens = malloc(sizeof *tokens * 400000);
+    int n = 0;
+    while (f && fgets(line, sizeof line, f)) {
+        size_t k = 0;
+        for (unsigned i = 0, v; sscanf(line + i, "%2x", &v) == 1; i += 2) k += tok_map_byte((unsigned char)v, at + k);
+        tokens[n++] = (struct tok_str){at, k};
+        at += k;
+    }
+    tokens[n++] = (struct tok_str){"<|im_end|>", 10};
+    if (f) fclose(f);
+    open_vocabulary(p, tokens, n);
+    free(text);
+    free(tokens);
+}
+
+static void make_vocabulary(struct probe *p, int n)
 {
     char *text = malloc((size_t)n * 64), *at = text;
     struct tok_str *tokens = malloc(sizeof *tokens * (size_t)n);
-    struct tokenizer *t = NULL;
-    struct q_err e;
     char *seen = calloc(1 << 24, 1);
     for (int id = 0; id < n; at += tokens[id++].n) {
         size_t k = id < 256 ? tok_map_byte((unsigned char)id, at) : make_word(p, at);
@@ -84,17 +116,10 @@ static int make_vocabulary(struct probe *p, int n)
         seen[h] = 1;
         tokens[id] = (struct tok_str){at, k};
     }
-    int32_t *types = malloc(sizeof *types * (size_t)n);
-    for (int id = 0; id < n; id++) types[id] = id == n - 1 ? TOK_CONTROL : TOK_NORMAL;
-    struct tok_source s = {"gpt2", "qwen35", tokens, types, NULL, (size_t)n, (size_t)n, 0, n - 1, -1, -1};
-    int rc = tok_open(&t, &s, "made", &e);
-    if (rc) printf("refused %d %s\n", rc, e.text);
-    else take_tokenizer(p, t);
+    open_vocabulary(p, tokens, n);
     free(text);
     free(tokens);
-    free(types);
     free(seen);
-    return rc;
 }
 
 /* ---- commands ---- */
@@ -197,7 +222,9 @@ static void command(struct probe *p, char *line)
     if (!word) return;
     if (!strcmp(word, "vocabulary")) {
         p->random = b ? (uint64_t)atoll(b) : 1;
-        if (!make_vocabulary(p, atoi(a))) puts("ok");
+        make_vocabulary(p, atoi(a));
+    } else if (!strcmp(word, "tokens")) {
+        read_vocabulary(p, a);
     } else if (!strcmp(word, "takes")) {
         takes(p, a ? a : none);
     } else if (!strcmp(word, "walk") || !strcmp(word, "cost")) {

@@ -269,6 +269,24 @@ static void masks_are_what_accept_takes(void **state)
     }
 }
 
+/* Near the end of a text with a limit, and far from it. */
+static void masks_in_texts_with_limits(void **state)
+{
+    static const struct { enum kind kind; const char *text, *walk; } made[] = {
+        {SCHEMA, "{'type':'array','items':{'maxLength':12},'maxItems':2}", "[\"abcdefghijkl\",\"가나다\"]"},
+        {SCHEMA, "{'type':'string','minLength':9,'maxLength':40}", "\"The quick brown fox jumps over it all ab\""},
+        {REGEX, "([a-z ]{3,30}!){2}x{20,}", "the quick brown fox jumps over!ok it is!xxxxxxxxxxxxxxxxxxxxx"},
+        {GBNF, "root ::= w{30} \".\"\nw ::= [a-z가-힣 ]", "the quick brown fox 가나다라마바사아자차."}};
+    struct q_err e;
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        struct q_constraint *c;
+        assert_int_equal(build(&c, made[i].kind, made[i].text, &e), 0);
+        assert_true(takes(c, made[i].walk));
+        check_masks(c, made[i].walk);
+        q_constraint_free(c);
+    }
+}
+
 static const struct refusal {
     enum kind kind;
     int code;
@@ -499,7 +517,7 @@ static void states_are_renewed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_what_it_should), cmocka_unit_test(masks_are_what_accept_takes), cmocka_unit_test(refuses_by_name),
+        cmocka_unit_test(takes_what_it_should), cmocka_unit_test(masks_are_what_accept_takes), cmocka_unit_test(masks_in_texts_with_limits), cmocka_unit_test(refuses_by_name),
         cmocka_unit_test(choices_are_as_they_are), cmocka_unit_test(thought_is_free_and_the_grammar_begins_behind_it), cmocka_unit_test(forced_bytes),
         cmocka_unit_test(nesting_ends), cmocka_unit_test(hostile_grammars), cmocka_unit_test(long_and_deep_texts),
         cmocka_unit_test(states_are_renewed)};
