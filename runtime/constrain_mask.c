@@ -8,7 +8,7 @@ struct local {
     int *id;        /* [n_id] */
     int *end;       /* [n_end]: nodes with a subtree where the rule may have ended */
     int n_id, n_end;
-    int depth;      /* rules that were opened above the spot, at most */
+    int depth;      /* rules that were, or would have to be, open above the spot, at most */
     int too_wide;   /* more ends than are worth keeping: they are not known */
 };
 enum { MAX_ENDS = 1 << 14 };
@@ -44,7 +44,7 @@ static void walk(struct walk *w, int state, int root)
             continue;
         }
         if (at.token >= 0) allow(w, at.token);
-        if (s->state[to].depth > w->depth) w->depth = s->state[to].depth;
+        if (s->state[to].reach > w->depth) w->depth = s->state[to].reach;
         if (w->end && s->state[to].may_end && at.end > i + 1 && w->n_end <= MAX_ENDS) {
             if (w->n_end < MAX_ENDS) w->end[w->n_end] = i;
             w->n_end++;

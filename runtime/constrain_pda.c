@@ -49,13 +49,19 @@ int pda_sort_pairs(struct pair *pair, int n)
 
 int pda_stack(struct pda *s, struct pair *pair, int n)
 {
-    int fresh, depth = 0;
+    int fresh, depth = 0, reach = 0;
     n = pda_sort_pairs(pair, n);
     int at = pda_pool_number(&s->stacks, &s->arena, &pair->spot, 2 * n, &fresh);
     if (at < 0 || (fresh && !pda_room(s, &s->stack, at, &s->cap_stack, sizeof *s->stack))) return pda_fail(s, Q_EMEM);
-    for (int i = 0; fresh && i < n; i++)
-        if (pair[i].spot >= 0 && s->stack[pair[i].stack].depth >= depth) depth = s->stack[pair[i].stack].depth + 1;
-    if (fresh) s->stack[at] = (struct stack){depth, -1};
+    for (int i = 0; fresh && i < n; i++) {
+        if (pair[i].spot < 0) continue;
+        const struct stack *below = s->stack + pair[i].stack;
+        int here = below->depth + s->spot[pair[i].spot].height;
+        if (below->depth >= depth) depth = below->depth + 1;
+        if (below->reach > reach) reach = below->reach;
+        if (here > reach) reach = here;
+    }
+    if (fresh) s->stack[at] = (struct stack){depth, reach > depth ? reach : depth, -1};
     return at;
 }
 
@@ -142,7 +148,7 @@ int pda_alone(struct pda *s, int spot)
     int list[3] = {0, spot, 0}, fresh;
     int at = s->rc ? -1 : pda_pool_number(&s->all, &s->arena, list, 3, &fresh);
     if (at < 0 || (fresh && !pda_room(s, &s->state, at, &s->cap_state, sizeof *s->state))) return pda_fail(s, Q_EMEM);
-    if (fresh) s->state[at] = (struct state){0};
+    if (fresh) s->state[at] = (struct state){.reach = s->spot[spot].height};
     return at;
 }
 
@@ -183,6 +189,6 @@ int pda_import(struct pda *to, const struct pda *from, int state)
     free(known);
     free(list.at);
     if (to->rc || at < 0 || (fresh && !pda_room(to, &to->state, at, &to->cap_state, sizeof *to->state))) return pda_fail(to, Q_EMEM);
-    if (fresh) to->state[at] = (struct state){.depth = from->state[state].depth, .may_end = from->state[state].may_end};
+    if (fresh) to->state[at] = (struct state){.reach = from->state[state].reach, .may_end = from->state[state].may_end};
     return at;
 }

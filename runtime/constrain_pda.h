@@ -63,12 +63,13 @@ struct spot {
 
 struct stack {
     int depth;
+    int reach;  /* how deep it must at least become, or is, to be left again from any of its spots */
     int resume; /* the state when the rule above it has ended; -1: not known */
 };
 
 struct state {
     int *next; /* [n_class], -1: not known; NULL */
-    int depth; /* of its deepest stack */
+    int reach; /* the same of its spots and their stacks */
     char may_end;
 };
 

@@ -120,12 +120,14 @@ static void enter(struct pda *s)
 static int state_number(struct pda *s, int may_end)
 {
     struct pda_scratch *c = s->scratch;
-    int fresh, depth = 0;
+    int fresh, reach = 0;
     c->n_pair = 0;
     for (int i = 0; i < c->n_node; i++) {
         struct pair at = {c->node[i].spot, c->node[i].stack};
         if (at.stack < 0 || !s->spot[at.spot].takes_byte) continue;
-        if (s->stack[at.stack].depth > depth) depth = s->stack[at.stack].depth;
+        int here = s->stack[at.stack].depth + s->spot[at.spot].height;
+        if (here < s->stack[at.stack].reach) here = s->stack[at.stack].reach;
+        if (here > reach) reach = here;
         if (!pda_room(s, &c->pair, c->n_pair, &c->cap_pair, sizeof *c->pair)) return 0;
         c->pair[c->n_pair++] = at;
     }
@@ -138,7 +140,7 @@ static int state_number(struct pda *s, int may_end)
     }
     int at = s->rc ? -1 : pda_pool_number(&s->all, &s->arena, c->set.at, c->set.n, &fresh);
     if (at < 0 || (fresh && !pda_room(s, &s->state, at, &s->cap_state, sizeof *s->state))) return pda_fail(s, Q_EMEM);
-    if (fresh) s->state[at] = (struct state){.depth = depth, .may_end = (char)may_end};
+    if (fresh) s->state[at] = (struct state){.reach = reach, .may_end = (char)may_end};
     return at;
 }
 

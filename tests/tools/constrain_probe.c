@@ -141,7 +141,7 @@ static void build(struct probe *p, const char *kind, char *text)
     int rc = *kind == 's'   ? q_constraint_from_schema(&p->constraint, p->tokenizer, text, n, &e)
              : *kind == 'g' ? q_constraint_from_gbnf(&p->constraint, p->tokenizer, text, n, &e)
              : *kind == 'r' ? q_constraint_from_regex(&p->constraint, p->tokenizer, text, n, &e)
-                            : q_constraint_from_tools(&p->constraint, p->tokenizer, text, n, &(struct q_tool_rules){NULL, 1, 1}, &e);
+                            : q_constraint_from_tools(&p->constraint, p->tokenizer, text, n, &(struct q_tool_rules){.required = 1, .parallel = 1}, &e);
     if (rc) printf("refused %d %s\n", rc, e.text);
     else puts("ok");
 }

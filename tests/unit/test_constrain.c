@@ -427,9 +427,63 @@ static void nesting_ends(void **state)
         assert_int_equal(q_constraint_accept(c, open, &e), 0);
     }
     assert_in_range(depth, 100, 200);
-    check_masks(c, "");
     for (; depth > 0; depth--) assert_int_equal(q_constraint_accept(c, close, &e), 0);
     assert_true(q_constraint_may_end(c));
+    q_constraint_free(c);
+}
+
+static int allows(struct q_constraint *c, char byte)
+{
+    const uint32_t *bits;
+    struct q_err e;
+    assert_int_equal(q_constraint_mask(c, &bits, &e), 0);
+    return bits[byte_id[(unsigned char)byte] / 32] >> byte_id[(unsigned char)byte] % 32 & 1;
+}
+
+static void read_bytes(struct q_constraint *c, const char *s)
+{
+    struct q_err e;
+    for (; *s; s++)
+        if (q_constraint_accept(c, byte_id[(unsigned char)*s], &e)) fail_msg("at '%s': %s", s, e.text);
+}
+
+/* What has to nest to come to an end is left room for, also where a token opens several levels at once. */
+static void nesting_leaves_room(void **state)
+{
+    static const char grammar[] = "root ::= \"x\" | \"e\" root a\na ::= \"[\" b \"]\"\nb ::= \"{\" d \"}\"\nd ::= \"y\"";
+    struct q_constraint *c, *near[4] = {0};
+    struct q_err e;
+    int depth = 0;
+    assert_int_equal(build(&c, GBNF, grammar, &e), 0);
+    for (; allows(c, 'e'); depth++) {
+        q_constraint_free(near[depth % 4]);
+        assert_int_equal(q_constraint_clone(near + depth % 4, c, &e), 0);
+        read_bytes(c, "e");
+    }
+    assert_in_range(depth, 100, 200);
+    for (int i = 0; i < 4; i++) {
+        check_masks(near[i], "");
+        q_constraint_free(near[i]);
+    }
+    for (read_bytes(c, "x"); depth > 0; depth--) read_bytes(c, "[{y}]");
+    assert_true(q_constraint_may_end(c));
+    q_constraint_free(c);
+}
+
+/* Rules called last in others are no nesting: many keys that may be left out are such a chain. */
+static void long_chains_are_not_deep(void **state)
+{
+    char schema[20000] = "{\"properties\":{\"k\":{}", text[4000] = "{";
+    struct q_constraint *c;
+    struct q_err e;
+    for (int i = 0; i < 300; i++) sprintf(schema + strlen(schema), ",\"p%d\":{\"type\":\"null\"}", i);
+    strcat(schema, "}}");
+    for (int i = 0; i < 300; i += 2) sprintf(text + strlen(text), "%s\"p%d\":null", i ? "," : "", i);
+    strcat(text, "}");
+    if (build(&c, SCHEMA, schema, &e)) fail_msg("%s", e.text);
+    assert_true(takes(c, text));
+    assert_true(takes(c, "{\"k\":[[]],\"p299\":null}"));
+    assert_false(takes(c, "{\"p4\":null,\"p3\":null}"));
     q_constraint_free(c);
 }
 
@@ -517,9 +571,11 @@ static void states_are_renewed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_what_it_should), cmocka_unit_test(masks_are_what_accept_takes), cmocka_unit_test(masks_in_texts_with_limits), cmocka_unit_test(refuses_by_name),
+        cmocka_unit_test(takes_what_it_should), cmocka_unit_test(masks_are_what_accept_takes),
+        cmocka_unit_test(masks_in_texts_with_limits), cmocka_unit_test(refuses_by_name),
         cmocka_unit_test(choices_are_as_they_are), cmocka_unit_test(thought_is_free_and_the_grammar_begins_behind_it), cmocka_unit_test(forced_bytes),
-        cmocka_unit_test(nesting_ends), cmocka_unit_test(hostile_grammars), cmocka_unit_test(long_and_deep_texts),
+        cmocka_unit_test(nesting_ends), cmocka_unit_test(nesting_leaves_room),
+        cmocka_unit_test(long_chains_are_not_deep), cmocka_unit_test(hostile_grammars), cmocka_unit_test(long_and_deep_texts),
         cmocka_unit_test(states_are_renewed)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
