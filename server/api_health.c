@@ -13,12 +13,13 @@ void api_health(struct http_request *rq)
 {
     struct server *sv = http_server(rq);
     enum worker_state s = worker_state(sv->worker);
+    int ok = s == WORKER_READY && !atomic_load(&sv->ending);
     struct queue_counts c = queue_counts(sv->queue);
-    const char *status = s == WORKER_LOADING ? "loading" : s != WORKER_READY ? "ending" : "ok";
+    const char *status = s == WORKER_LOADING ? "loading" : ok ? "ok" : "ending";
     struct text t = {0};
     text_printf(&t, "{\"status\":\"%s\",\"running\":%d,\"waiting\":%d,\"answered_total\":%llu,\"failed_total\":%llu,\"cancelled_total\":%llu", status,
                 c.running, c.waiting, c.answered, c.failed, c.cancelled);
     if (s == WORKER_LOADING) put_load(sv, &t);
     text_put(&t, "}");
-    http_reply_json(rq, s == WORKER_READY ? 200 : 503, &t);
+    http_reply_json(rq, ok ? 200 : 503, &t);
 }

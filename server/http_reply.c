@@ -30,7 +30,7 @@ void http_queue(struct http_request *rq, int status, struct MHD_Response *r)
     if (!r) return;
     MHD_add_response_header(r, "X-Request-Id", rq->id);
     MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
-    if (rq->close) MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
+    if (rq->close || atomic_load(&rq->http->sv->ending)) MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
     cors_add(rq->c, r, &rq->http->sv->o.cors, rq->allow);
     MHD_queue_response(rq->c, (unsigned)status, r);
     MHD_destroy_response(r);

@@ -171,6 +171,7 @@ static int serve(struct server *sv)
 static void drain(struct server *sv)
 {
     double end = cli_seconds() + sv->o.drain_s, now;
+    atomic_store(&sv->ending, 1);
     service_tell(sv->notify, "STOPPING=1");
     http_quiet(sv->http);
     queue_close(sv->queue);

@@ -21,6 +21,7 @@ struct server {
     struct once *told;           /* owned */
     struct http *http;           /* owned */
     struct load load;
+    atomic_int ending;           /* a signal came: what runs may end, nothing new begins */
     const char *notify;          /* service.h, or NULL */
     int wake[2];                 /* owned pipe: a byte tells main to look */
 };
