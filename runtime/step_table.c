@@ -285,6 +285,21 @@ static int write_device(struct q_step_table *t, struct q_err *e)
     return rc || !embd_bytes ? rc : t->device->ops->write(t->device, (void *)d.embd, h->embd, embd_bytes, e);
 }
 
+/* Pages of the step's longest sequence, its rows included, some more for a stride that changes seldom: what is sent stays short however
+ * large the context is. */
+static int page_stride(const struct q_step_table *t, const struct q_step *s)
+{
+    enum { GRANULE = 16 };
+    int full = pages_for(t->size.ctx), most = 0;
+    for (int i = 0, row = 0, n; i < t->n_seqs; i++, row += n) {
+        for (n = 1; row + n < s->n_rows && s->rows[row + n].seq == t->seqs[i];) n++;
+        int pages = pages_for(t->seqs[i]->length + n);
+        if (pages > most) most = pages;
+    }
+    most = (most + GRANULE - 1) / GRANULE * GRANULE;
+    return most < full ? most : full;
+}
+
 int step_table_fill(struct q_step_table *t, const struct q_step *s, struct q_err *e)
 {
     struct step *h = &t->host;
@@ -292,6 +307,7 @@ int step_table_fill(struct q_step_table *t, const struct q_step *s, struct q_err
     h->n_rows = s->n_rows;
     h->n_seqs = t->n_seqs;
     h->n_segments = h->n_out = t->ctx = 0;
+    h->page_stride = page_stride(t, s);
     for (int i = 0, n; i < t->n_seqs && !rc; i++, row += n) {
         for (n = 1; row + n < s->n_rows && s->rows[row + n].seq == t->seqs[i];) n++;
         rc = put_seq(t, s, i, row, n, &keep, e);

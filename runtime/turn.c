@@ -37,6 +37,11 @@ static int forbid_ends(struct q_turn *t, struct q_err *e)
     return rc;
 }
 
+static int has_penalties(const struct q_sampling_params *p)
+{
+    return p->repeat < 1 || p->repeat > 1 || p->frequency < 0 || p->frequency > 0 || p->presence < 0 || p->presence > 0;
+}
+
 int q_turn_open(struct q_turn *t, const struct tokenizer *tokenizer, int ctx, int n_prompt, const struct q_answer_opts *o, struct q_answer *out,
                 struct q_err *e)
 {
@@ -44,7 +49,8 @@ int q_turn_open(struct q_turn *t, const struct tokenizer *tokenizer, int ctx, in
                          .sampling = {.p = o->sampling, .bias_id = o->bias_id, .bias = o->bias, .n_bias = o->n_bias}};
     *out = (struct q_answer){.n_prompt = n_prompt, .stopped_by = -1};
     int rc = q_stops_open(&t->stops, o->stop, o->n_stop, e);
-    if (!rc) rc = q_history_open(&t->history, o->sampling.last_n, e);
+    /* What no penalty looks at is not counted, nor sent with each step. */
+    if (!rc) rc = q_history_open(&t->history, has_penalties(&o->sampling) ? o->sampling.last_n : 0, e);
     if (!rc && o->ignore_eos && tokenizer) rc = forbid_ends(t, e);
     if (!rc && o->constraint && o->thinking) rc = q_constraint_thinking(o->constraint, e);
     q_reply_start(&t->reply, o->thinking);
