@@ -1,11 +1,13 @@
 """A headless Chromium driven over its DevTools protocol: pages, keys, scripts. One browser, a profile of its own for each page."""
 import base64
 import contextlib
+import ctypes
 import itertools
 import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -14,6 +16,11 @@ import pytest
 
 connect = pytest.importorskip("websockets.sync.client", reason="needs PyPI websockets").connect
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def die_with_parent():
+    """Tests that run too long are killed, and must leave no browser behind."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 class Page:
@@ -38,7 +45,8 @@ class Page:
                 if self.js(f"Boolean({expression})"):
                     return
             if time.monotonic() > end:
-                raise AssertionError(f"waited {seconds} s for {expression}; the page shows: {self.js('document.body.innerText')[-2000:]!r} {self.errors}")
+                shown = self.js("document.body.innerText")[-2000:]
+                raise AssertionError(f"waited {seconds} s for {expression}; the page shows: {shown!r} {self.errors}")
             time.sleep(0.02)
 
     def open(self, url):
@@ -82,7 +90,8 @@ class Browser:
         self.process = subprocess.Popen(
             [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
              "--disable-background-networking", "--disable-component-update", "--disable-sync", "--lang=en-US", f"--user-data-dir={home}/profile",
-             "--remote-debugging-port=0", "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env, start_new_session=True)
+             "--remote-debugging-port=0", "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env,
+            start_new_session=True, preexec_fn=die_with_parent)
         port = home / "profile/DevToolsActivePort"
         end = time.monotonic() + 30
         while not (port.exists() and port.read_text().count("\n")):
