@@ -14,6 +14,7 @@ struct exchange {
     struct q_tools *tools;       /* owned, or NULL */
     int n, per_prompt;           /* choices, and of one prompt */
     int begun;
+    int lively;                  /* the choice that spoke last: it is the one to be woken by */
 };
 
 /* ---- how it went: usage, errors, the log line ---- */
@@ -124,7 +125,8 @@ static enum job_event take(struct exchange *x, int i, double seconds, struct tex
     return x->track[i].ended ? JOB_QUIET : track_take(&x->track[i], seconds, write_event, &w);
 }
 
-/* What any choice has: each is looked at; if none has a thing, whoever still runs is waited for, a short time where there are others. */
+/* What any choice has: each is looked at; if none has a thing, one that runs is waited for (those that run speak at about the same time), but
+ * not long where there are others. */
 static enum job_event take_any(struct exchange *x, struct text *out)
 {
     const double end = cli_seconds() + x->sv->o.quiet_s, turn_s = 0.02;
@@ -134,8 +136,8 @@ static enum job_event take_any(struct exchange *x, struct text *out)
         for (int i = 0; i < x->n; i++) {
             enum job_event one = take(x, i, 0, out);
             if (one == JOB_GONE) return JOB_GONE;
-            if (one != JOB_QUIET) got = one;
-            else if (!x->track[i].ended) waits = i;
+            if (one != JOB_QUIET) got = one, x->lively = i;
+            else if (!x->track[i].ended && (waits < 0 || i == x->lively)) waits = i;
         }
         if (got == JOB_QUIET && waits >= 0) got = take(x, waits, x->n > 1 ? turn_s : end - now, out);
     }
