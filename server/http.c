@@ -13,6 +13,8 @@ enum {
     HEADER_MEMORY = 64 << 10,    /* a connection's request line and headers */
     THREAD_STACK = 1 << 20,
     MOST_HEADERS = 100,
+    SMALL_BODY = 1 << 20,        /* always taken: as many as there are connections */
+    LARGE_BODIES = 8,            /* that many of the largest size may be in memory at once */
     SPARE_CONNECTIONS = 128,     /* above the queue's length, so that a full queue can answer 429 */
     CROWD_CONNECTIONS = 64       /* above those, so that whoever is one too many is told */
 };
@@ -72,14 +74,35 @@ static struct http_request *begin(struct http *h, struct MHD_Connection *c, cons
     return rq;
 }
 
+/* Room for n more bytes; non-zero: too many large bodies are in memory. */
+static int charge(struct http_request *rq, size_t n)
+{
+    struct http *h = rq->http;
+    size_t whole = rq->body.n + n;
+    if (whole <= SMALL_BODY) return 0;
+    size_t more = whole - rq->charged;
+    if (atomic_fetch_add(&h->large, more) + more > LARGE_BODIES * h->max_body) {
+        atomic_fetch_sub(&h->large, more);
+        return -1;
+    }
+    rq->charged = whole;
+    return 0;
+}
+
+static void free_body(struct http_request *rq)
+{
+    text_free(&rq->body);
+    atomic_fetch_sub(&rq->http->large, rq->charged);
+    rq->charged = 0;
+}
+
 static enum MHD_Result take_body(struct http_request *rq, const char *data, size_t *n)
 {
     size_t most = rq->http->max_body;
-    if (!rq->x.status && rq->body.n + *n > most) {
-        text_free(&rq->body);
-        api_fail(&rq->x, 413, "body_too_large", NULL, "the body is larger than %zu bytes", most);
-    }
-    if (rq->x.status) rq->dropped += *n;
+    rq->body_bytes += *n;
+    if (!rq->x.status && rq->body.n + *n > most) api_fail(&rq->x, 413, "body_too_large", NULL, "the body is larger than %zu bytes", most);
+    else if (!rq->x.status && charge(rq, *n)) api_fail(&rq->x, 503, "no_memory", NULL, "too many large requests are being read; try again");
+    if (rq->x.status) free_body(rq), rq->dropped += *n;
     else text_add(&rq->body, data, *n);
     *n = 0;
     return rq->dropped > 2 * most ? MHD_NO : MHD_YES;
@@ -94,6 +117,8 @@ static enum MHD_Result answer(struct http_request *rq)
     else if (rq->x.status) http_reply_error(rq, &rq->x);
     else if (!rq->route) http_reply_options(rq);
     else rq->route->handler(rq);
+    /* A stream may go on for long, and has no need of its question's text. */
+    if (!rq->http->sv->o.log_text) free_body(rq);
     return rq->status ? MHD_YES : MHD_NO;
 }
 
@@ -134,7 +159,7 @@ static void count_and_log(struct http_request *rq)
     int status = rq->status ? rq->status : connection_late(rq->connection) ? 408 : HTTP_CLIENT_LEFT;
     double took = cli_seconds() - rq->began;
     http_counts_add(rq->http->counts, rq->route, status, took);
-    log_request(o, &(struct log_request){rq->id, host, rq->method, rq->path, rq->note, status, took, rq->body.n});
+    log_request(o, &(struct log_request){rq->id, host, rq->method, rq->path, rq->note, status, took, rq->body_bytes});
     if (!o->log_text || !rq->body.n) return;
     log_text(o, rq->id, "body", &rq->body);
     log_text(o, rq->id, "answer", &rq->said);
@@ -147,7 +172,7 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **state, enum
     if (rq) {
         if (rq->stream.closed) rq->stream.closed(rq->stream.arg, rq);
         count_and_log(rq);
-        text_free(&rq->body);
+        free_body(rq);
         text_free(&rq->out);
         text_free(&rq->said);
         atomic_fetch_sub(&rq->http->active, 1);

@@ -22,6 +22,7 @@ struct http {
     const struct http_route *routes;
     size_t n_routes;
     size_t max_body;             /* bytes */
+    atomic_size_t large;         /* bytes of large bodies in memory */
     atomic_int active;           /* requests */
     atomic_ullong count;         /* requests so far, for their ids */
     unsigned start;              /* random: ids of two runs differ */
@@ -36,6 +37,8 @@ struct http_request {
     int is_11;                   /* HTTP/1.1 */
     char id[32], method[16], path[256];  /* for the log */
     struct text body;
+    size_t charged;              /* bytes of it that count as large */
+    size_t body_bytes;           /* as they came, for the log */
     size_t dropped;              /* bytes of a body that will not be used */
     struct api_error x;          /* why it is refused, once its body was read */
     int close;                   /* the connection ends with the answer */

@@ -179,6 +179,25 @@ def test_who_sends_too_slowly_is_cut_off(start):
     assert re.search(r"POST /tokenize 408 ", s.err)
 
 
+def test_large_bodies_do_not_fill_the_memory(start):
+    """Twelve that would send four MiB each, where eight times four may be held; small requests go on."""
+    s = start("--max-body", 4, "--body-time", 60)
+    half = b"POST /tokenize HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (4 << 20)
+    half += b" " * ((4 << 20) - 10)
+    many = [socket.create_connection(("127.0.0.1", s.port), timeout=60) for _ in range(12)]
+    for c in many:
+        c.sendall(half)
+    alive(s)
+    for c in many:
+        c.sendall(b" " * 10)
+    statuses = sorted(status_of(c.recv(65536)) for c in many)
+    assert statuses.count(503) >= 4 and set(statuses) == {400, 503}, statuses
+    status, _, raw = s.ask("POST", "/tokenize", b" " * (3 << 20))  # there is room again
+    assert status == 400
+    for c in many:
+        c.close()
+
+
 def test_more_connections_than_there_is_room_for(start):
     s = start("--queue", 1)
     idle = [socket.create_connection(("127.0.0.1", s.port)) for _ in range(140)]
