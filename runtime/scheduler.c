@@ -258,6 +258,7 @@ static void advance(struct q_sched *s, struct sched_task *t, const struct q_resu
     l->n += t->rows;
     l->used = ++s->tick;
     t->client->served += t->rows;
+    t->round = s->round;
     sched_keep_place(s, t, 1);
     if (t->answer.n_generated == 0 || t->rows > 1) s->counts.read += (unsigned long long)t->rows;
     if ((size_t)l->n < t->known.n) return;
@@ -284,7 +285,7 @@ static int run(struct q_sched *s, enum sched_part part)
     double begin = s->en.seconds();
     if (!submit(s, part, &ticket)) return 0;
     int rc = s->en.wait(s->en.engine, ticket, &r, &e);
-    sched_learn(s, part, s->en.seconds() - begin);
+    sched_learn(s, s->en.seconds() - begin);
     if (rc) {
         drop_keeps(s);
         take_apart(s, 1, &e);
@@ -303,9 +304,11 @@ int q_sched_step(struct q_sched *s)
 {
     drop_cancelled(s);
     sched_keep_promises(s);
-    int decoded = run(s, SCHED_DECODES);
+    s->round++;
+    int worked = 0;
+    while (run(s, SCHED_DECODES)) worked = 1;
     sched_keep_promises(s);
-    return run(s, SCHED_PROMPTS) || decoded;
+    return run(s, SCHED_PROMPTS) || worked;
 }
 
 /* ---- looking ---- */

@@ -50,6 +50,7 @@ struct sched_task {
     double added_s, begun_s, read_s; /* read_s: when the prompt had been read; 0: not yet */
     double asked_s;                  /* when a waiting one was asked last whether it is cancelled */
     int rows, draws;                 /* of the step being made */
+    unsigned long long round;        /* in which it was in a step last */
     struct sched_place *place;       /* owned, NULL: to be kept by the step being made */
 };
 
@@ -60,7 +61,7 @@ struct q_sched {
     struct sched_client *clients;    /* owned: those with tasks */
     struct sched_place *places;      /* owned */
     int n_places;
-    unsigned long long next_number, tick;
+    unsigned long long next_number, tick, round;
     struct q_row *rows;              /* owned: [en.max_rows] */
     struct q_keep *keeps;            /* owned: [en.max_snaps + 1] */
     struct sched_task **batch;       /* owned: [en.max_seqs] tasks of the step being made, in the order of their rows */
@@ -74,7 +75,7 @@ enum sched_part { SCHED_DECODES, SCHED_PROMPTS };
 /* Fills rows, keeps and batch. Errors are a task's: *culprit. */
 int sched_plan(struct q_sched *s, enum sched_part part, struct sched_task **culprit, struct q_err *e);
 /* Learns from the step's time. */
-void sched_learn(struct q_sched *s, enum sched_part part, double seconds);
+void sched_learn(struct q_sched *s, double seconds);
 static inline int sched_left(const struct sched_task *t) { return (int)t->known.n - t->slot->n; }
 static inline int sched_reads(const struct sched_task *t) { return t->slot && sched_left(t) > 1; }
 

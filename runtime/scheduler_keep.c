@@ -83,15 +83,22 @@ int sched_held(const struct q_sched *s, const struct sched_task *t)
     return by_place > by_slot ? by_place : by_slot;
 }
 
-/* An empty one, or the one whose memory is the oldest. */
-static struct sched_slot *oldest_idle(const struct q_sched *s)
+/* How little is lost when an idle slot's tokens are: it is empty; it went on from the place that is restored, so the same
+ * conversation has left it behind; the longer unused, the less. */
+static int loses_less(const struct sched_slot *a, const struct sched_slot *b, const struct sched_place *p)
+{
+    if (!a->n || !b->n) return !a->n;
+    int left_a = p && p->n <= a->n && !memcmp(a->ids, p->ids, (size_t)p->n * sizeof *p->ids);
+    int left_b = p && p->n <= b->n && !memcmp(b->ids, p->ids, (size_t)p->n * sizeof *p->ids);
+    return left_a != left_b ? left_a : a->used < b->used;
+}
+
+static struct sched_slot *least_loss(const struct q_sched *s, const struct sched_place *p)
 {
     struct sched_slot *best = NULL;
     for (int i = 0; i < s->en.max_seqs; i++) {
         struct sched_slot *l = &s->slot[i];
-        if (l->task) continue;
-        if (!l->n) return l;
-        if (!best || l->used < best->used) best = l;
+        if (!l->task && (!best || loses_less(l, best, p))) best = l;
     }
     return best;
 }
@@ -121,7 +128,7 @@ int sched_reach(struct q_sched *s, struct sched_task *t, struct q_err *e)
     struct sched_slot *l = best_slot(s, t);
     int live = l && (!p || l->n >= p->n), rc = Q_OK;
     if (!t->begun) tell_reuse(s, t, live, p != NULL);
-    if (!live) l = oldest_idle(s);
+    if (!live) l = least_loss(s, p);
     if (!live && p) rc = restore(s, l, p, e);
     else if (!live) sched_forget_slot(s, l);
     if (rc) return rc;

@@ -5,8 +5,9 @@
  * weights, is small beside a chunk that is worth reading. */
 #include "scheduler_impl.h"
 
-enum { LEAST_CHUNK = 16 };
+enum { LEAST_CHUNK = 16, LEAST_WIDE = 32, MOST_DECODES = 64 };   /* the last: rows that one form serves (forward.h) */
 static const double BESIDE_OTHERS_S = 0.05;   /* what others wait for a token while somebody reads; three decode steps if that is longer */
+static const double ALONE_S = 1;              /* what somebody who comes or goes waits while only prompts are read */
 
 static int add(struct q_sched *s, struct sched_task *t, int n, struct q_err *e)
 {
@@ -41,8 +42,8 @@ static struct sched_task *next_reader(const struct q_sched *s)
 static int add_decodes(struct q_sched *s, struct sched_task **culprit, struct q_err *e)
 {
     int rc = Q_OK;
-    for (struct sched_task *t = s->tasks; t && !rc; t = t->next) {
-        if (!t->slot || sched_left(t) != 1) continue;
+    for (struct sched_task *t = s->tasks; t && !rc && s->n_rows < MOST_DECODES; t = t->next) {
+        if (!t->slot || sched_left(t) != 1 || t->suspect || t->round == s->round) continue;
         *culprit = t;
         rc = add(s, t, 1, e);
     }
@@ -66,9 +67,17 @@ static int chunk(const struct q_sched *s)
     return rows < LEAST_CHUNK ? LEAST_CHUNK : rows < s->en.max_rows ? (int)rows : s->en.max_rows;
 }
 
+/* Rows where nobody decodes: all, or on a slow machine a half, a quarter ..., the same for the same prompt as long as times are alike. */
+static int wide(const struct q_sched *s)
+{
+    int rows = s->en.max_rows;
+    while (rows > LEAST_WIDE && rows * s->counts.row_s > ALONE_S) rows /= 2;
+    return rows;
+}
+
 static int add_prompts(struct q_sched *s, struct sched_task **culprit, struct q_err *e)
 {
-    int budget = anybody_decodes(s) && chunk(s) < s->en.max_rows ? chunk(s) : s->en.max_rows, rc = Q_OK;
+    int budget = anybody_decodes(s) ? chunk(s) : wide(s), rc = Q_OK;
     for (struct sched_task *t; !rc && budget > 0 && (t = next_reader(s));) {
         int n = sched_left(t) < budget ? sched_left(t) : budget;
         *culprit = t;
@@ -80,7 +89,7 @@ static int add_prompts(struct q_sched *s, struct sched_task **culprit, struct q_
 
 int sched_plan(struct q_sched *s, enum sched_part part, struct sched_task **culprit, struct q_err *e)
 {
-    struct sched_task *suspect = first_suspect(s);
+    struct sched_task *suspect = part == SCHED_PROMPTS ? first_suspect(s) : NULL;
     s->n_batch = s->n_rows = s->n_keeps = 0;
     for (struct sched_task *t = s->tasks; t; t = t->next) t->rows = t->draws = 0;
     if (suspect) {
@@ -93,11 +102,11 @@ int sched_plan(struct q_sched *s, enum sched_part part, struct sched_task **culp
 
 static void follow(double *mean, double x) { *mean = *mean > 0 ? *mean * 0.7 + x * 0.3 : x; }
 
-void sched_learn(struct q_sched *s, enum sched_part part, double seconds)
+void sched_learn(struct q_sched *s, double seconds)
 {
     s->counts.busy_s += seconds;
     s->counts.steps++;
-    if (part == SCHED_DECODES) {
+    if (s->n_rows == s->n_batch) {
         follow(&s->counts.decode_step_s, seconds);
         return;
     }

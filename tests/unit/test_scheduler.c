@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include "scheduler.h"
 
-enum { VOCAB = 1000, PAGE = 64, POISON = 999, MOST_SEQS = 64 };
+enum { VOCAB = 1000, PAGE = 64, POISON = 999, MOST_SEQS = 200 };
 
 /* ---- the engine ---- */
 
@@ -314,6 +314,37 @@ static void test_alone_it_is_read_in_the_widest_steps(void **state)
     close_sched(s, &en);
 }
 
+static void test_very_many(void **state)
+{
+    struct q_engine en = make(150, 10, 150 * 157);
+    struct q_sched *s = open_sched(&en);
+    static struct asker *a[170];
+    for (int i = 0; i < 170; i++) a[i] = ask(s, &en, 5 + i, i, 20, (unsigned)i);
+    for (int i = 0; i < 60; i++) q_sched_step(s);
+    assert_in_range(en.most_rows, 65, 512);
+    run(s);
+    for (int i = 0; i < 170; i++) right(a[i]);
+    close_sched(s, &en);
+}
+
+/* A model that takes 20 ms for a row: who comes or goes while a prompt is read alone waits about a second, not ten. */
+static void test_alone_on_a_slow_machine(void **state)
+{
+    struct q_engine en = make(4, 0, 4 * 157);
+    en.step_s = 0.3;
+    en.row_s = 0.02;
+    struct q_sched *s = open_sched(&en);
+    struct asker *a = ask(s, &en, 3000, 1, 1, 0);
+    q_sched_step(s);
+    for (int more = 1; more;) {
+        double begin = now;
+        more = q_sched_step(s);
+        assert_true(now - begin < 1.4);
+    }
+    right(a);
+    close_sched(s, &en);
+}
+
 static void test_clients_not_requests_share(void **state)
 {
     struct q_engine en = make(2, 0, 2 * 157);
@@ -533,6 +564,8 @@ int main(void)
         cmocka_unit_test(test_one_and_many),
         cmocka_unit_test(test_a_long_prompt_freezes_nobody),
         cmocka_unit_test(test_alone_it_is_read_in_the_widest_steps),
+        cmocka_unit_test(test_very_many),
+        cmocka_unit_test(test_alone_on_a_slow_machine),
         cmocka_unit_test(test_clients_not_requests_share),
         cmocka_unit_test(test_prompt_rows_are_shared_by_clients),
         cmocka_unit_test(test_n_answers_to_one_prompt_read_it_once),
