@@ -10,6 +10,7 @@ struct q_constraint {
     int state;                      /* of `states` */
     int over;                       /* an end token was read */
     int fresh;                      /* `bits` are of this state */
+    size_t spent;                   /* work of its masks beyond what each may take for long */
     uint32_t *bits;                 /* owned: [n_words]; NULL: not asked for yet */
 };
 
@@ -193,6 +194,9 @@ void constrain_read_choice(struct grammar *g, const struct constrain_text *text)
 
 /* ---- use ---- */
 
+/* Others wait for a mask: one that takes more than some milliseconds may be followed by few more like it. */
+enum { FAIR_WORK = 2 << 20, MOST_SPENT = 400 << 20 };
+
 int q_constraint_thinking(struct q_constraint *c, struct q_err *e)
 {
     pthread_mutex_lock(&c->states->lock);
@@ -239,7 +243,10 @@ static int fill(struct q_constraint *c, struct q_err *e)
     if (rc) return rc;
     pthread_mutex_lock(&c->states->lock);
     rc = mask_fill(&c->states->s, trees, c->state, c->bits, e);
+    c->spent += c->states->s.work;
     pthread_mutex_unlock(&c->states->lock);
+    c->spent -= c->spent < FAIR_WORK ? c->spent : FAIR_WORK;
+    if (!rc && c->spent > MOST_SPENT) rc = q_fail(e, Q_ELIMIT, "the grammar takes too much work at each token");
     return rc;
 }
 

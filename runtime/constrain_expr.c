@@ -148,7 +148,7 @@ int expr_class_not(struct grammar *g, enum expr_kind kind, const struct expr_ran
 
 int expr_join(struct grammar *g, enum expr_kind kind, const int *kids, int n)
 {
-    if (n == 1) return kids[0];
+    if (n == 1) return kind == X_PARTS ? 0 : kids[0];
     if (n == 0) return kind == X_SEQ ? 0 : expr_nothing(g);
     if (!room(g, &g->kid, g->n_kid, &g->cap_kid, n, sizeof *g->kid)) return 0;
     memcpy(g->kid + g->n_kid, kids, sizeof *kids * (size_t)n);
@@ -172,7 +172,7 @@ int grammar_rule(struct grammar *g, const char *name, size_t n)
     if (!room(g, &g->rule, g->n_rule, &g->cap_rule, 1, sizeof *g->rule)) return 0;
     char *own = strndup(name, n < 80 ? n : 80);
     if (!own) return grammar_fail(g, Q_EMEM, "no memory for a grammar"), 0;
-    g->rule[g->n_rule] = (struct expr_rule){own, -1};
+    g->rule[g->n_rule] = (struct expr_rule){own, (int)strlen(own), -1};
     return g->n_rule++;
 }
 

@@ -22,6 +22,7 @@ enum expr_kind {
     X_REPEAT,  /* the kid, min to max times; max < 0: any number */
     X_RULE,    /* a text of rule `rule` */
     X_AND,     /* a text that both kids take; neither holds a rule */
+    X_PARTS,   /* kids: a separator, then (part, whether it must be there) pairs: parts in order, separators between those that are there */
     X_UNTIL,   /* any text up to the first place where `bytes` are, and those */
     X_AVOID    /* any text in which `bytes` are not */
 };
@@ -40,6 +41,7 @@ struct expr_node {
 
 struct expr_rule {
     char *name; /* owned: for errors */
+    int n_name; /* its bytes */
     int body;   /* < 0: used, not yet defined */
 };
 

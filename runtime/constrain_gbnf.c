@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_RULES = 2048 };
+
 struct reader {
     struct grammar *g;
     const char *start, *p, *end;
@@ -51,8 +53,8 @@ static int is_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 
 static int rule_named(struct reader *r, const char *name, size_t n)
 {
     for (int i = 0; i < r->g->n_rule; i++)
-        if (strlen(r->g->rule[i].name) == n && !memcmp(r->g->rule[i].name, name, n)) return i;
-    if (r->g->n_rule >= 4096) return grammar_fail(r->g, Q_ELIMIT, "the grammar has more than 4096 rules"), 0;
+        if ((size_t)r->g->rule[i].n_name == n && !memcmp(r->g->rule[i].name, name, n)) return i;
+    if (r->g->n_rule >= MOST_RULES) return grammar_fail(r->g, Q_ELIMIT, "the grammar has more than %d rules", MOST_RULES), 0;
     return grammar_rule(r->g, name, n);
 }
 

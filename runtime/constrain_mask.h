@@ -12,7 +12,7 @@
 #include "constrain_tree.h"
 
 /* Work that one mask may take, and that a builder may do ahead. */
-enum { MASK_MOST_WORK = 40 << 20, MASK_AHEAD_WORK = 6 << 20 };
+enum { MASK_MOST_WORK = 20 << 20, MASK_AHEAD_WORK = 6 << 20 };
 
 /* Fills bits[n_words] for a state; end tokens are allowed where the text may end. Errors: Q_ELIMIT, Q_EMEM. */
 int mask_fill(struct pda *s, const struct trees *trees, int state, uint32_t *bits, struct q_err *e);

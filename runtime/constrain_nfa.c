@@ -27,7 +27,7 @@ static int grow(struct grammar *g, void *array, int n, int *cap, size_t size)
 
 int nfa_add_state(struct nfa *a, struct grammar *g)
 {
-    if (a->n_state >= NFA_MAX_STATES) grammar_fail(g, Q_ELIMIT, "the grammar needs more than %d states; long repetitions do that", NFA_MAX_STATES);
+    if (a->n_state >= NFA_MAX_STATES) grammar_fail(g, Q_ELIMIT, "the grammar needs more than %d states; long repetitions and long lists do that", NFA_MAX_STATES);
     if (g->rc || !grow(g, &a->state, a->n_state, &a->cap_state, sizeof *a->state)) return -1;
     a->state[a->n_state] = (struct nfa_state){-1, NFA_NEVER, -1, 0};
     return a->n_state++;
@@ -223,6 +223,24 @@ static int build_alt(struct nfa *a, struct grammar *g, int from, const struct ex
     return to;
 }
 
+/* Before part i: `none` when no part came yet, `some` when one did; both lead, the latter over a separator, to where the part begins. */
+static int build_parts(struct nfa *a, struct grammar *g, int from, const struct expr_node *x)
+{
+    int none = from, some = nfa_add_state(a, g);
+    for (int i = 1; i + 1 < x->n && !g->rc; i += 2) {
+        int begin = nfa_add_state(a, g), next_none = nfa_add_state(a, g), next_some = nfa_add_state(a, g), must = g->kid[x->at + i + 1];
+        if (none >= 0) add_free(a, g, none, begin);
+        add_free(a, g, nfa_build_expr(a, g, some, g->kid[x->at]), begin);
+        add_free(a, g, nfa_build_expr(a, g, begin, g->kid[x->at + i]), next_some);
+        if (none >= 0 && !must) add_free(a, g, none, next_none);
+        if (!must) add_free(a, g, some, next_some);
+        none = must ? -1 : next_none;
+        some = next_some;
+    }
+    if (none >= 0) add_free(a, g, none, some);
+    return some;
+}
+
 static int build_call(struct nfa *a, struct grammar *g, int from, int rule)
 {
     int to = nfa_add_state(a, g);
@@ -246,6 +264,7 @@ int nfa_build_expr(struct nfa *a, struct grammar *g, int from, int at)
     case X_ALT: return build_alt(a, g, from, &x);
     case X_REPEAT: return build_repeat(a, g, from, &x);
     case X_RULE: return build_call(a, g, from, x.rule);
+    case X_PARTS: return build_parts(a, g, from, &x);
     case X_AND: return nfa_build_and(a, g, from, g->kid[x.at], g->kid[x.at + 1]);
     case X_UNTIL:
     case X_AVOID: return build_tag(a, g, from, &x);

@@ -283,6 +283,18 @@ int schema_build(struct schema *b, const cJSON *s)
     return x;
 }
 
+int schema_size_good(struct grammar *g, const cJSON *json)
+{
+    const cJSON *k;
+    int most = cJSON_IsObject(json) ? 2000 : 5000, n = 0;
+    cJSON_ArrayForEach(k, json)
+    {
+        if (++n > most) grammar_fail(g, Q_ELIMIT, "a schema with %s of more than %d", cJSON_IsObject(json) ? "an object" : "a list", most);
+        if (g->rc || !schema_size_good(g, k)) return 0;
+    }
+    return 1;
+}
+
 void constrain_read_schema(struct grammar *g, const struct constrain_text *text)
 {
     struct schema b;
@@ -293,7 +305,7 @@ void constrain_read_schema(struct grammar *g, const struct constrain_text *text)
     if (!root) return grammar_fail(g, Q_EMEM, "no memory for a schema");
     schema_start(&b, g, root, "json_schema");
     g->root = grammar_rule(g, "json_schema", 11);
-    int x = schema_build(&b, root);
+    int x = schema_size_good(g, root) ? schema_build(&b, root) : 0;
     if (!g->rc) grammar_define(g, g->root, x);
     schema_end(&b);
     cJSON_Delete(root);

@@ -32,6 +32,8 @@ void schema_start(struct schema *b, struct grammar *g, const cJSON *root, const 
 /* Goes on with another document. Rules that do not depend on it are used again. */
 void schema_restart(struct schema *b, const cJSON *root, const char *what);
 void schema_end(struct schema *b);
+/* Refuses what would take too long: objects of more than 2000 keys, lists of more than 5000 values. 0: refused. */
+int schema_size_good(struct grammar *g, const cJSON *json);
 void schema_fail(struct schema *b, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* The path grows by /NAME while a part is built; give what it returned to schema_leave. */
 size_t schema_enter(struct schema *b, const char *part, const char *name);

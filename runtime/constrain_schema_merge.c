@@ -146,6 +146,8 @@ static void merge_key(struct schema *b, cJSON *into, const cJSON *key)
 {
     const cJSON *have = get(into, key->string);
     if (schema_is_note(key)) return;
+    b->made_parts += have ? (cJSON_GetArraySize(have) / 8 + 1) * (cJSON_GetArraySize(key) / 8 + 1) : 1;
+    if (b->made_parts > MAX_MADE_PARTS) return schema_fail(b, Q_ELIMIT, "schemas that are merged are too large");
     cJSON *v = have ? both(have, key) : cJSON_Duplicate(key, 1);
     if (!v) return schema_fail(b, Q_EUNSUP, "'%.60s' twice, in schemas that both hold, is not supported", key->string);
     if (have) cJSON_ReplaceItemInObjectCaseSensitive(into, key->string, v);

@@ -87,34 +87,21 @@ static int key_value(struct schema *b, int key, int value)
 
 static int comma(struct schema *b) { return EXPR_SEQ(b->g, schema_text(b, ","), schema_white(b)); }
 
-/* The rule for parts[i...] when something stands before them. Rules chain from the last, so that each is built once. */
-static int rest_rule(struct schema *b, const struct part *part, int n, int i, int others, int next)
-{
-    struct grammar *g = b->g;
-    int rule = grammar_rule(g, "object's rest", 13);
-    if (i == n) return grammar_define(g, rule, others < 0 ? expr_empty(g) : expr_repeat(g, EXPR_SEQ(g, comma(b), others), 0, -1)), rule;
-    int one = EXPR_SEQ(g, comma(b), part[i].x);
-    grammar_define(g, rule, EXPR_SEQ(g, part[i].required ? one : expr_repeat(g, one, 0, 1), expr_rule(g, next)));
-    return rule;
-}
-
-/* The parts in order: one of the leading ones that need not be there, or the first that must, comes first. */
+/* The parts in order, others behind them. */
 static int in_order(struct schema *b, const struct part *part, int n, int others)
 {
     struct grammar *g = b->g;
     struct expr_kids kids = {0};
-    int lead = 0, rule = rest_rule(b, part, n, n, others, -1);
-    while (lead < n && !part[lead].required) lead++;
-    if (lead == n) {
-        int more = others < 0 ? 0 : EXPR_SEQ(g, others, expr_rule(g, rule));
-        expr_kids_add(g, &kids, expr_empty(g));
-        if (others >= 0) expr_kids_add(g, &kids, more);
+    expr_kids_add(g, &kids, comma(b));
+    for (int i = 0; i < n; i++) {
+        expr_kids_add(g, &kids, part[i].x);
+        expr_kids_add(g, &kids, part[i].required);
     }
-    for (int i = n; i-- > 0 && !g->rc;) {
-        if (i <= lead) expr_kids_add(g, &kids, EXPR_SEQ(g, part[i].x, expr_rule(g, rule)));
-        rule = rest_rule(b, part, n, i, others, rule);
+    if (others >= 0) {
+        expr_kids_add(g, &kids, EXPR_SEQ(g, others, expr_repeat(g, EXPR_SEQ(g, comma(b), others), 0, -1)));
+        expr_kids_add(g, &kids, 0);
     }
-    return expr_kids_join(g, X_ALT, &kids);
+    return expr_kids_join(g, X_PARTS, &kids);
 }
 
 /* Declared properties, then required ones that are not declared. */

@@ -148,7 +148,7 @@ static int build_otherwise(struct grammar *g, const char *json)
     cJSON *root = cJSON_Parse(json);
     if (!root) return grammar_fail(g, Q_EMEM, "no memory for a schema"), 0;
     schema_start(&b, g, root, "json_schema");
-    int x = schema_build(&b, root);
+    int x = schema_size_good(g, root) ? schema_build(&b, root) : 0;
     schema_end(&b);
     cJSON_Delete(root);
     return x;
@@ -176,7 +176,7 @@ void constrain_read_tools(struct grammar *g, const struct constrain_text *text)
     if (rc) return grammar_fail(g, rc, "%s", e.text);
     cJSON *tools = cJSON_ParseWithLength(text->at, text->n);
     if (!tools) return grammar_fail(g, Q_EMEM, "no memory for tools");
-    if (cJSON_IsArray(tools)) build_answer(g, tools, &text->tools);
-    else grammar_fail(g, Q_EINPUT, "tools: expected a list");
+    if (!cJSON_IsArray(tools)) grammar_fail(g, Q_EINPUT, "tools: expected a list");
+    else if (schema_size_good(g, tools)) build_answer(g, tools, &text->tools);
     cJSON_Delete(tools);
 }
