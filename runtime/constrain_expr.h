@@ -22,7 +22,7 @@ enum expr_kind {
     X_REPEAT,  /* the kid, min to max times; max < 0: any number */
     X_RULE,    /* a text of rule `rule` */
     X_AND,     /* a text that both kids take; neither holds a rule */
-    X_PARTS,   /* kids: a separator, then (part, whether it must be there) pairs: parts in order, separators between those that are there */
+    X_PARTS,   /* kids: a separator, then pairs of a part and whether it must be there: parts in order, separators between them */
     X_UNTIL,   /* any text up to the first place where `bytes` are, and those */
     X_AVOID    /* any text in which `bytes` are not */
 };

@@ -27,7 +27,8 @@ static int grow(struct grammar *g, void *array, int n, int *cap, size_t size)
 
 int nfa_add_state(struct nfa *a, struct grammar *g)
 {
-    if (a->n_state >= NFA_MAX_STATES) grammar_fail(g, Q_ELIMIT, "the grammar needs more than %d states; long repetitions and long lists do that", NFA_MAX_STATES);
+    if (a->n_state >= NFA_MAX_STATES)
+        grammar_fail(g, Q_ELIMIT, "the grammar needs more than %d states; long repetitions and long lists do that", NFA_MAX_STATES);
     if (g->rc || !grow(g, &a->state, a->n_state, &a->cap_state, sizeof *a->state)) return -1;
     a->state[a->n_state] = (struct nfa_state){-1, NFA_NEVER, -1, 0};
     return a->n_state++;
