@@ -44,7 +44,8 @@ static void put_tokens(const struct queue_counts *c, struct text *t)
     expo_one(t, "prompt_tokens_total", "counter", "Tokens of prompts, those taken from the cache included.", (double)c->prompt);
     expo_one(t, "prompt_cached_tokens_total", "counter", "Tokens of prompts that were taken from the cache.", (double)c->cached);
     expo_one(t, "prompt_seconds_total", "counter", "Seconds spent on reading prompts.", c->prompt_s);
-    expo_one(t, "prompt_tokens_per_second", "gauge", "Tokens of prompts read in a second, without cached ones.", rate(c->prompt - c->cached, c->prompt_s));
+    expo_one(t, "prompt_tokens_per_second", "gauge",
+             "Tokens of prompts read in a second, without cached ones.", rate(c->prompt - c->cached, c->prompt_s));
     expo_one(t, "generated_tokens_total", "counter", "Tokens of answers.", (double)c->generated);
     expo_one(t, "generated_seconds_total", "counter", "Seconds spent on generating, summed over answers.", c->generate_s);
     expo_one(t, "generated_tokens_per_second", "gauge", "Tokens that one answer gets in a second.", rate(c->generated, c->generate_s));
@@ -55,14 +56,15 @@ static void put_cache(const struct queue_counts *c, struct text *t)
     struct text labels = {0};
     const char *name = "prompt_cache_total";
     expo_head(t, name, "counter",
-              "Prompts by their beginning: hit (slot, snapshot), or miss: empty (nothing kept), different (what is kept begins otherwise), no_place (it "
-              "goes another way, and its state was not kept there), busy (the same, in use).");
+              "Prompts by their beginning: hit (slot, snapshot), or miss: empty (nothing kept), different (what is kept begins otherwise), no_place "
+              "(it goes another way, and its state was not kept there), busy (the same, in use).");
     for (int r = Q_REUSE_SLOT; r < Q_REUSE_KINDS; r++) {
         expo_label(&labels, "result", r <= Q_REUSE_SNAPSHOT ? "hit" : "miss");
         put_labelled(t, &labels, name, "reason", q_reuse_name(r), c->reuse[r]);
     }
     text_free(&labels);
-    expo_one(t, "prompt_shared_tokens_total", "counter", "Tokens of prompts that something kept had in common with them, taken from there or not.", (double)c->shared);
+    expo_one(t, "prompt_shared_tokens_total", "counter",
+             "Tokens of prompts that something kept had in common with them, taken from there or not.", (double)c->shared);
 }
 
 static void put_times(const struct queue_counts *c, struct text *t)
@@ -86,7 +88,8 @@ static void put_engine(const struct sched_counts *c, struct text *t)
     expo_one(t, "slots_reading", "gauge", "Answers whose prompts are being read.", c->reading);
     expo_one(t, "kv_pages", "gauge", "Pages of KV memory.", c->pages);
     expo_one(t, "kv_pages_promised", "gauge", "Pages that are promised to running answers; others remember earlier prompts.", c->promised);
-    expo_one(t, "preempted_total", "counter", "Times that an answer left its slot because pages ran out, and was read again later.", (double)c->preempted);
+    expo_one(t, "preempted_total", "counter",
+             "Times that an answer left its slot because pages ran out, and was read again later.", (double)c->preempted);
     expo_one(t, "steps_total", "counter", "Steps of the engine.", (double)c->steps);
     expo_one(t, "busy_seconds_total", "counter", "Seconds spent in steps.", c->busy_s);
     expo_one(t, "rows_read_total", "counter", "Tokens of prompts that steps have read, as they were read.", (double)c->read);

@@ -9,7 +9,8 @@ static void put_defaults(struct server *sv, struct text *t)
     struct q_sampling_params p = worker_sampling(sv->worker);
     text_printf(t, "\"default_generation_settings\":{\"n_ctx\":%d,\"params\":{", q_engine_ctx(worker_engine(sv->worker)));
     text_printf(t, "\"temperature\":%.6g,\"top_p\":%.6g,\"top_k\":%d,\"min_p\":%.6g", (double)p.temp, (double)p.top_p, p.top_k, (double)p.min_p);
-    text_printf(t, ",\"repeat_penalty\":%.6g,\"frequency_penalty\":%.6g,\"presence_penalty\":%.6g", (double)p.repeat, (double)p.frequency, (double)p.presence);
+    text_printf(t, ",\"repeat_penalty\":%.6g,\"frequency_penalty\":%.6g,\"presence_penalty\":%.6g",
+                (double)p.repeat, (double)p.frequency, (double)p.presence);
     text_printf(t, ",\"repeat_last_n\":%d,\"seed\":-1,\"max_tokens\":-1,\"n_predict\":-1,\"stream\":false}}", p.last_n);
 }
 

@@ -4,10 +4,11 @@
 
 static void put_slot(const struct sched_view *v, int id, int n_ctx, struct text *t)
 {
-    text_printf(t, "%s{\"id\":%d,\"n_ctx\":%d,\"is_processing\":%s,\"tokens_held\":%d", id ? "," : "", id, n_ctx, v->busy ? "true" : "false", v->n_held);
+    text_printf(t, "%s{\"id\":%d,\"n_ctx\":%d,\"is_processing\":%s,\"tokens_held\":%d", id ? "," : "", id, n_ctx,
+                v->busy ? "true" : "false", v->n_held);
     if (v->busy)
-        text_printf(t, ",\"prompt_tokens\":%d,\"completion_tokens\":%d,\"max_tokens\":%d,\"seconds\":%.3f", v->n_prompt, v->n_generated, v->max_tokens,
-                    v->seconds);
+        text_printf(t, ",\"prompt_tokens\":%d,\"completion_tokens\":%d,\"max_tokens\":%d,\"seconds\":%.3f", v->n_prompt, v->n_generated,
+                    v->max_tokens, v->seconds);
     text_put(t, "}");
 }
 
