@@ -67,10 +67,13 @@ static int sample(const struct race *race, struct racer *r, int size, int k, str
 
 static double time_at(const struct racer *r, int size) { return sample_low(r->us[size], r->n[size]); }
 
+/* a's time in relation to b's, as a model that calls them meets it. */
+static double relation(const struct race *race, double a, double b) { return (a + race->call_us) / (b + race->call_us); }
+
 static void score(const struct race *race, const struct racer *base, struct racer *r)
 {
     r->score = 0;
-    for (int i = 0; i < race->n_sizes; i++) r->score += race->weight[i] * time_at(r, i) / time_at(base, i);
+    for (int i = 0; i < race->n_sizes; i++) r->score += race->weight[i] * relation(race, time_at(r, i), time_at(base, i));
 }
 
 /* Every running racer once, forth and back in turn, so that a drift of the clock meets all alike. */
@@ -187,7 +190,7 @@ static int turn(const struct race *race, struct racer *pair[2], int size, int t,
 static void judge(const struct race *race, const struct racer *base, const struct racer *best, const double *ratio, int done, struct duel *d)
 {
     double low = 0;
-    for (int i = 0; i < race->n_sizes; i++) low += race->weight[i] * time_at(best, i) / time_at(base, i);
+    for (int i = 0; i < race->n_sizes; i++) low += race->weight[i] * relation(race, time_at(best, i), time_at(base, i));
     d->gain = race_both(1 - race_median(ratio, done), 1 - low);
     d->band = race_band(ratio, done);
     d->turns = done;
@@ -196,7 +199,12 @@ static void judge(const struct race *race, const struct racer *base, const struc
     d->accepted = d->gain >= d->band;
 }
 
-static int is_undecided(const struct duel *d) { return fabs(fabs(d->gain) - d->band) < UNDECIDED; }
+/* At the edge of what counts, or beyond it and not to be told from noise yet. */
+static int is_undecided(const struct duel *d)
+{
+    double gain = fabs(d->gain);
+    return fabs(gain - d->band) < UNDECIDED || (gain > RACE_TIE - UNDECIDED && gain < d->band);
+}
 
 static int one_turn(const struct race *race, struct racer *pair[2], int t, double *ratio, struct q_err *e)
 {
@@ -204,7 +212,7 @@ static int one_turn(const struct race *race, struct racer *pair[2], int t, doubl
     *ratio = 0;
     for (int i = 0; i < race->n_sizes && !rc && runs(pair[0]) && runs(pair[1]); i++) {
         rc = turn(race, pair, i, t, e);
-        if (!rc && !pair[0]->bad && !pair[1]->bad) *ratio += race->weight[i] * pair[1]->us[i][t] / pair[0]->us[i][t];
+        if (!rc && !pair[0]->bad && !pair[1]->bad) *ratio += race->weight[i] * relation(race, pair[1]->us[i][t], pair[0]->us[i][t]);
     }
     return rc;
 }

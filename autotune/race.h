@@ -1,7 +1,8 @@
 /* Who is fastest, and whether that is certain: interleaved samples, lower quartiles, early stops, a paired duel. Pure logic over a measurer; no
  * files, no clock of its own.
  *
- * A candidate's score is the weighted sum over sizes of its time in relation to the default's (racer 0): 1 is the default, less is better. A time is
+ * A candidate's score is the weighted sum over sizes of its time in relation to the default's (racer 0), each with what a call costs beside: 1 is the
+ * default, less is better. A time is
  * the lower quartile of samples that a pause of the machine can hardly spoil by themselves (sample.h); what still does must meet three of four.
  * Racers more than three times slower than the best are dropped early, but not for one sample.
  *
@@ -34,6 +35,7 @@ struct race {
     double weight[MEASURE_SIZES];
     double budget_us;                        /* about how long measuring may take */
     int on_card;                             /* samples cost what a card's do */
+    double call_us;                          /* what a call costs beside its kernel: differences far below it are none */
 };
 
 struct duel {

@@ -75,6 +75,25 @@ static int run(struct machine *m, struct racer *r, int n, int *best, struct q_er
     return race_run(&race, r, n, best, e);
 }
 
+/* Of kernels that take less than calling them the faster one wins by next to nothing. */
+static void test_what_a_call_costs_counts(void **state)
+{
+    struct machine m = even(0.1);
+    struct measurer table = table_of(&m);
+    struct race race = race_of(&table);
+    struct racer *r = racers();
+    struct q_err e;
+    struct duel d;
+    m.us[1][0] = m.us[1][1] = 0.095;
+    assert_int_equal(race_duel(&race, &r[0], &r[1], &d, &e), Q_OK);
+    assert_true(d.accepted);
+    race.call_us = 0.25;
+    assert_int_equal(race_duel(&race, &r[0], &r[1], &d, &e), Q_OK);
+    assert_float_equal(d.gain, 0.005 / 0.35, 1e-6);
+    assert_false(d.accepted);
+    free(r);
+}
+
 static void test_what_two_estimates_tell(void **state)
 {
     assert_float_equal(race_both(0.03, 0.05), 0.03, 0);
@@ -311,6 +330,7 @@ int main(void)
         cmocka_unit_test(test_a_tie_goes_to_the_default_then_to_canonical_then_by_order),
         cmocka_unit_test(test_pauses_do_not_choose),
         cmocka_unit_test(test_what_two_estimates_tell),
+        cmocka_unit_test(test_what_a_call_costs_counts),
         cmocka_unit_test(test_an_undecided_duel_takes_more_turns),
         cmocka_unit_test(test_a_failing_candidate_fails_alone),
         cmocka_unit_test(test_a_failing_default_and_an_interrupt_end_the_race),
