@@ -914,8 +914,9 @@ def read_all(s):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "INT"])
 def test_a_signal_lets_requests_finish(start, number):
     s = start("--parallel", 1)
-    ask = {**LONG, "max_tokens": 1500}
-    running, waiting, whole = (send(s, {**ask, "stream": True}), send(s, {**NORWAY, "temperature": 0, "stream": True}), send(s, {**NORWAY, "temperature": 0}))
+    running = send(s, {**LONG, "max_tokens": 4000, "stream": True})
+    until(lambda: s.counts()["running"] == 1)
+    waiting, whole = send(s, {**NORWAY, "temperature": 0, "stream": True}), send(s, {**NORWAY, "temperature": 0})
     until(lambda: are_running_and_waiting(s, 1, 2))
     s.process.send_signal(number)
     assert b"[DONE]" in read_all(running)
@@ -929,7 +930,9 @@ def test_a_signal_lets_requests_finish(start, number):
 
 def test_a_second_signal_ends_at_once(start):
     s = start("--parallel", 1)
-    running, waiting = send(s, {**LONG, "stream": True}), send(s, LONG)
+    running = send(s, {**LONG, "stream": True})
+    until(lambda: s.counts()["running"] == 1)
+    waiting = send(s, LONG)
     until(lambda: are_running_and_waiting(s, 1, 1))
     begin = time.monotonic()
     assert s.stop(signal.SIGTERM, signal.SIGTERM) == 0 and time.monotonic() - begin < 5
