@@ -141,8 +141,10 @@ int job_put(struct job *j, enum q_part part, const char *s, size_t n)
     if (p) text_add(&p->text, s, n);
     int bad = !p || !text_ok(&p->text) || add_tokens(&p->tokens, j->pending.at, j->pending.n);
     j->pending.n = 0;
-    if (!j->only_end) pthread_cond_signal(&j->changed);
+    int wake = !j->only_end;
     pthread_mutex_unlock(&j->lock);
+    /* Behind the lock: who wakes needs it at once, and the engine would have to wake them twice. */
+    if (wake) pthread_cond_signal(&j->changed);
     return bad;
 }
 
