@@ -27,15 +27,24 @@ static int check_format(const char *f, const char *what, struct q_err *e)
 
 #define LARGE_CARD ((size_t)12 << 30)   /* from this much free memory, the scratch of wide steps is no burden */
 
+/* What goes with the number of sequences. */
+static void count_slots(struct q_engine *en)
+{
+    if (!en->snaps_given) en->o.max_snaps = en->o.max_seqs + 4;
+    if (!en->out_given) en->o.max_out = en->o.max_seqs;
+}
+
 static int fill_defaults(struct q_engine *en, struct q_err *e)
 {
     struct q_engine_opts *o = &en->o;
     const struct q_config *c = &en->model->config;
     if (!o->max_seqs) o->max_seqs = 1;
+    en->seqs_given = o->max_seqs > 0;
+    en->snaps_given = o->max_snaps >= 0;
+    en->out_given = o->max_out > 0;
     if (o->max_seqs < 0) o->max_seqs = en->device->host_memory ? 4 : 8;
-    if (o->max_snaps < 0) o->max_snaps = o->max_seqs + 4;
+    count_slots(en);
     if (!o->max_rows) o->max_rows = en->device->host_memory || en->device->ops->available(en->device) < LARGE_CARD ? 512 : 2048;
-    if (!o->max_out) o->max_out = o->max_seqs;
     int want = o->ctx_hint > 4096 ? o->ctx_hint : 4096;
     en->ctx_given = o->ctx > 0;
     if (!o->ctx) o->ctx = c->n_ctx_train < want ? c->n_ctx_train : want;
@@ -98,22 +107,31 @@ static int ctx_that_fits(const struct q_engine *en, size_t available)
     return 0;
 }
 
-/* Room for all sequences at full length is halved down to that for one; then the context. */
-static void make_fit(struct q_engine *en, size_t available)
+/* Takes from what was not chosen, the dearest first: room for all sequences at full length, down to that for one; context, as far as it is
+ * more than most need; sequences; context. 0: nothing is left to take. */
+static int make_smaller(struct q_engine *en)
 {
     struct q_engine_opts *o = &en->o;
-    const int least = 4096;
-    while (o->fit && plan(en, o->ctx).total > available) {
-        int64_t all = o->kv_tokens ? o->kv_tokens : (int64_t)o->max_seqs * o->ctx;
-        if (all > o->ctx) {
-            o->kv_tokens = (int)(all / 2 > o->ctx ? all / 2 : o->ctx);
-        } else if (!en->ctx_given && o->ctx > least) {
-            o->ctx = o->ctx / 2 > least ? o->ctx / 2 : least;
-            o->kv_tokens = 0;
-        } else {
-            return;
-        }
+    const int plenty = 32768, least = 4096;
+    int64_t all = o->kv_tokens ? o->kv_tokens : (int64_t)o->max_seqs * o->ctx;
+    int lowest = en->seqs_given || o->max_seqs == 1 ? least : plenty;
+    if (all > o->ctx) {
+        o->kv_tokens = (int)(all / 2 > o->ctx ? all / 2 : o->ctx);
+    } else if (!en->ctx_given && o->ctx > lowest) {
+        o->ctx = o->ctx / 2 > lowest ? o->ctx / 2 : lowest;
+        o->kv_tokens = 0;
+    } else if (!en->seqs_given && o->max_seqs > 1) {
+        o->max_seqs /= 2;
+        count_slots(en);
+    } else {
+        return 0;
     }
+    return 1;
+}
+
+static void make_fit(struct q_engine *en, size_t available)
+{
+    while (en->o.fit && plan(en, en->o.ctx).total > available && make_smaller(en)) continue;
 }
 
 /* Prints the plan, and refuses what the machine cannot hold before anything large is taken. */

@@ -10,7 +10,7 @@
 
 struct q_engine {
     struct q_engine_opts o;          /* with defaults filled in */
-    int ctx_given;                   /* the caller chose o.ctx */
+    int ctx_given, seqs_given, snaps_given, out_given;   /* the caller chose o.ctx, ... */
     struct q_model *model;
     struct tokenizer *tokenizer;
     struct q_device *device;

@@ -173,8 +173,31 @@ static void test_strict_whatever_the_neighbours(void **state)
     assert_true(preempted > 0);
 }
 
+/* More than the machine has: without `fit` refused, with it there is less room for all together, and one may still be as long as was asked. */
+static void test_what_does_not_fit_is_made_smaller(void **state)
+{
+    struct q_engine *en;
+    struct q_err e;
+    size_t planned, taken;
+    struct q_engine_opts o = {.model = TEST_MODEL, .program_dir = TEST_PROGRAMS, .threads = 1, .ctx = 32768, .max_seqs = 16};
+    while (!q_engine_open(&en, &o, &e)) {   /* pages of a CPU cost nothing until they are touched */
+        q_engine_close(en);
+        o.max_seqs *= 2;
+    }
+    assert_int_equal(e.code, Q_ELIMIT);
+    o.fit = 1;
+    if (q_engine_open(&en, &o, &e)) fail_msg("%s", e.text);
+    assert_int_equal(q_engine_max_seqs(en), o.max_seqs);
+    assert_int_equal(q_engine_ctx(en), 32768);
+    assert_in_range(q_engine_pages(en), 32768 / 64, o.max_seqs * 512 - 1);
+    q_engine_memory(en, &planned, &taken);
+    assert_true(planned > 0);
+    q_engine_close(en);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_strict_whatever_the_neighbours)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_does_not_fit_is_made_smaller),
+                                       cmocka_unit_test(test_strict_whatever_the_neighbours)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
