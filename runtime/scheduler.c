@@ -17,8 +17,8 @@ struct q_sched_engine q_sched_engine_of(struct q_engine *en)
     return (struct q_sched_engine){
         .engine = en, .tokenizer = q_engine_tokenizer(en), .n_vocab = q_engine_model(en)->config.n_vocab, .ctx = q_engine_ctx(en),
         .max_seqs = q_engine_max_seqs(en), .max_snaps = q_engine_max_snaps(en), .max_rows = wide,
-        .pages = q_engine_pages(en), .page_tokens = KV_PAGE, .promise = 1024, .seq_open = q_seq_open, .seq_close = q_seq_close, .seq_clear = q_seq_clear,
-        .seq_restore = q_seq_restore, .snap_close = q_snap_close, .submit = q_step_submit, .wait = q_step_wait, .seconds = clock_s};
+        .pages = q_engine_pages(en), .page_tokens = KV_PAGE, .promise = 1024,
+        .seq_open = q_seq_open, .seq_close = q_seq_close, .seq_clear = q_seq_clear, .seq_restore = q_seq_restore, .snap_close = q_snap_close, .submit = q_step_submit, .wait = q_step_wait, .seconds = clock_s};
 }
 
 /* ---- opening ---- */

@@ -9,7 +9,8 @@
  *  - A task's result does not depend on its neighbours more than the numerics say: in strict not at all, bit for bit.
  *  - Clients share slots and rows, not requests: of those who wait, the client with the fewest running tasks and the fewest rows so far is
  *    next, and so it is with the rows left for prompts. Within a client, first come first served.
- *  - A task is admitted when its prompt and what it is likely to write (max_tokens, at most en.promise at first) fit into the KV pages that are not promised.
+ *  - A task is admitted when its prompt and what it is likely to write (max_tokens, at most en.promise at first) fit into the KV pages
+ *    that are not promised.
  *    Should pages run out all the same, kept beginnings go first, then the youngest task leaves its slot: it waits, and reads
  *    again later what it had, its tokens included. Nothing fails for lack of pages.
  *  - Cancelled tasks are gone, and their slots free, before the next step.

@@ -1,5 +1,5 @@
-/* What the scheduler's files share: scheduler.c (tasks and the step), scheduler_plan.c (rows of a step), scheduler_admit.c (who gets a slot), scheduler_keep.c
- * (what slots and snapshots remember).
+/* What the scheduler's files share: scheduler.c (tasks and the round), scheduler_plan.c (rows of a step), scheduler_admit.c (who gets a
+ * slot), scheduler_keep.c (what slots and snapshots remember).
  *
  * Invariants: a task with a slot is that slot's task. slot->ids[0, n) are the tokens its sequence holds; while it has a task they are the
  * first n of task->known, and n < known.n between steps. So reading a prompt, decoding and reading again after a preemption are

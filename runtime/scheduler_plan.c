@@ -62,7 +62,8 @@ static int anybody_decodes(const struct q_sched *s)
 static int chunk(const struct q_sched *s)
 {
     double decode = s->counts.decode_step_s, may = 3 * decode > BESIDE_OTHERS_S ? 3 * decode : BESIDE_OTHERS_S;
-    double rows = s->counts.row_s > 0 ? (may - 2 * decode) / s->counts.row_s : LEAST_CHUNK, most = s->chunk > LEAST_CHUNK ? 2 * s->chunk : 2 * LEAST_CHUNK;
+    double rows = s->counts.row_s > 0 ? (may - 2 * decode) / s->counts.row_s : LEAST_CHUNK;
+    int most = 2 * (s->chunk > LEAST_CHUNK ? s->chunk : LEAST_CHUNK);
     if (rows > most) rows = most;
     return rows < LEAST_CHUNK ? LEAST_CHUNK : rows < s->en.max_rows ? (int)rows : s->en.max_rows;
 }

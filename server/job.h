@@ -46,7 +46,7 @@ struct job_ask {
     int32_t *bias_id;                    /* owned: [n_bias], at most 1000 */
     float *bias;                         /* owned */
     int n_bias;
-    struct q_constraint *constraint;     /* owned, at its beginning (runtime/constrain.h); moves with the answer, on the engine's thread; NULL: none */
+    struct q_constraint *constraint;     /* owned, at its beginning (runtime/constrain.h); the engine's thread moves it; NULL: none */
     int ignore_eos;
     unsigned client;                     /* who asks: clients share the engine fairly, whatever the number of their jobs */
 };

@@ -21,7 +21,7 @@ struct queue_counts {
     unsigned long long shared;   /* tokens of prompts that something kept had in common with them, cached or not */
     struct expo_hist wait, first;              /* seconds until an answer was begun, until its first token */
     double prompt_s, generate_s; /* seconds spent on prompts and on answers */
-    double answer_s;             /* seconds from answer to answer while all slots are busy: a running mean of what one took, by their number; 0: none yet */
+    double answer_s;             /* between answers while all slots are busy: a running mean of the seconds one took, by their number; 0: none yet */
 };
 
 /* most: jobs that may wait, besides those that run. */
