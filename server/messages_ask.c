@@ -1,27 +1,14 @@
 /* What of a request of Anthropic's has another shape than OpenAI's is written anew here, then chat_ask.c reads it. Any name of a model is taken:
  * clients of this API ask for models by names of their own. Thinking is off unless asked for, as the API says. */
 #include "messages_ask.h"
-#include "chat_ask.h"
-#include "chat_body.h"
+#include "translate.h"
 #include <stdio.h>
-#include <string.h>
 
 static const struct unsupported unsupported[] = {{"mcp_servers", NULL}, {"container", NULL}, {"context_management", NULL}};
 
-struct reading {
-    struct chat_body body;
-    struct fields f;
-    struct span whole;
-    struct api_error *x;
-};
-
-static const cJSON *member(const cJSON *o, const char *name) { return cJSON_GetObjectItemCaseSensitive(o, name); }
-static const char *word(const cJSON *o, const char *name) { const cJSON *v = member(o, name); return cJSON_IsString(v) ? v->valuestring : NULL; }
-static int is(const char *s, const char *other) { return s && !strcmp(s, other); }
-
 /* ---- content ---- */
 
-static int refuse_block(struct reading *r, const char *where, const char *type)
+static int refuse_block(struct translation *r, const char *where, const char *type)
 {
     if (is(type, "image"))
         return api_fail(r->x, 400, "unsupported_content", where, "%s: this model has no vision part, so images cannot be read", where);
@@ -29,7 +16,7 @@ static int refuse_block(struct reading *r, const char *where, const char *type)
 }
 
 /* A string, or a list of text blocks joined by newlines; absent is empty. */
-static int read_text(struct reading *r, const cJSON *content, const char *where, struct text *out)
+static int read_text(struct translation *r, const cJSON *content, const char *where, struct text *out)
 {
     if (!content || cJSON_IsNull(content)) return 0;
     if (cJSON_IsString(content)) return text_put(out, content->valuestring), 0;
@@ -44,7 +31,7 @@ static int read_text(struct reading *r, const cJSON *content, const char *where,
     return 0;
 }
 
-static int read_result(struct reading *r, const cJSON *block, const char *where)
+static int read_result(struct translation *r, const cJSON *block, const char *where)
 {
     struct text t = {0};
     const char *id = word(block, "tool_use_id");
@@ -55,7 +42,7 @@ static int read_result(struct reading *r, const cJSON *block, const char *where)
     return rc;
 }
 
-static int read_user_block(struct reading *r, const cJSON *block, const char *where)
+static int read_user_block(struct translation *r, const cJSON *block, const char *where)
 {
     const char *type = word(block, "type"), *text = word(block, "text");
     if (is(type, "tool_result")) return read_result(r, block, where);
@@ -65,7 +52,7 @@ static int read_user_block(struct reading *r, const cJSON *block, const char *wh
     return 0;
 }
 
-static int read_assistant_block(struct reading *r, const cJSON *block, struct span raw, const char *where)
+static int read_assistant_block(struct translation *r, const cJSON *block, struct span raw, const char *where)
 {
     const char *type = word(block, "type"), *text = word(block, "text"), *thought = word(block, "thinking");
     const char *id = word(block, "id"), *name = word(block, "name");
@@ -79,7 +66,7 @@ static int read_assistant_block(struct reading *r, const cJSON *block, struct sp
     return 0;
 }
 
-static int read_blocks(struct reading *r, const cJSON *content, struct span raw, int assistant, int message)
+static int read_blocks(struct translation *r, const cJSON *content, struct span raw, int assistant, int message)
 {
     char where[64];
     struct span s = {0};
@@ -92,7 +79,7 @@ static int read_blocks(struct reading *r, const cJSON *content, struct span raw,
     return rc;
 }
 
-static int read_message(struct reading *r, const cJSON *m, struct span raw, int i)
+static int read_message(struct translation *r, const cJSON *m, struct span raw, int i)
 {
     char where[48];
     const char *role = word(m, "role");
@@ -110,7 +97,7 @@ static int read_message(struct reading *r, const cJSON *m, struct span raw, int 
     return 0;
 }
 
-static int read_messages(struct reading *r)
+static int read_messages(struct translation *r)
 {
     struct text system = {0};
     struct span list = span_member(r->whole, "messages"), s = {0};
@@ -136,7 +123,7 @@ static int is_server_tool(const char *type)
     return 0;
 }
 
-static int read_tools(struct reading *r)
+static int read_tools(struct translation *r)
 {
     struct span list = span_member(r->whole, "tools"), s = {0};
     const cJSON *tools = field_get(&r->f, "tools");
@@ -153,7 +140,7 @@ static int read_tools(struct reading *r)
     return 0;
 }
 
-static int read_tool_choice(struct reading *r)
+static int read_tool_choice(struct translation *r)
 {
     const cJSON *choice = field_get(&r->f, "tool_choice");
     const char *type = word(choice, "type"), *name = word(choice, "name");
@@ -161,22 +148,15 @@ static int read_tool_choice(struct reading *r)
     if (cJSON_IsTrue(member(choice, "disable_parallel_tool_use"))) chat_body_raw(&r->body, "parallel_tool_calls", (struct span){"false", 5});
     if (is(type, "auto") || is(type, "none")) chat_body_text(&r->body, "tool_choice", type);
     else if (is(type, "any")) chat_body_text(&r->body, "tool_choice", "required");
-    else if (is(type, "tool") && name) {
-        struct text t = {0};
-        text_put(&t, "{\"type\":\"function\",\"function\":{\"name\":");
-        text_json_z(&t, name);
-        text_put(&t, "}}");
-        chat_body_raw(&r->body, "tool_choice", (struct span){text_of(&t), t.n});
-        r->body.out.bad |= t.bad;
-        text_free(&t);
-    } else return api_fail(r->x, 400, NULL, "tool_choice", "field 'tool_choice': expected type auto, any, none, or tool with a name");
+    else if (is(type, "tool") && name) translate_function_choice(r, name);
+    else return api_fail(r->x, 400, NULL, "tool_choice", "field 'tool_choice': expected type auto, any, none, or tool with a name");
     return 0;
 }
 
 /* ---- the rest ---- */
 
 /* output_config.format or output_format: {type: json_schema, schema}. */
-static int read_format(struct reading *r)
+static int read_format(struct translation *r)
 {
     const cJSON *config = field_get(&r->f, "output_config"), *format = field_get(&r->f, "output_format");
     struct span raw = format ? span_member(r->whole, "output_format") : span_member(span_member(r->whole, "output_config"), "format");
@@ -184,29 +164,19 @@ static int read_format(struct reading *r)
     if (!format || cJSON_IsNull(format)) return 0;
     if (!is(word(format, "type"), "json_schema") || !cJSON_IsObject(member(format, "schema")))
         return api_fail(r->x, 400, NULL, "output_config.format", "output_config.format: expected type json_schema and a schema");
-    struct span schema = span_member(raw, "schema");
-    struct text t = {0};
-    text_put(&t, "{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"output\",\"schema\":");
-    text_add(&t, schema.at, schema.n);
-    text_put(&t, "}}");
-    chat_body_raw(&r->body, "response_format", (struct span){text_of(&t), t.n});
-    r->body.out.bad |= t.bad;
-    text_free(&t);
+    translate_schema(r, "output", 0, span_member(raw, "schema"));
     return 0;
 }
 
-static int read_rest(struct reading *r, int counting)
+static int read_rest(struct translation *r, int counting)
 {
     /* Of the same meaning in both. Names that only this server knows may be used here too. */
     static const char *const same[] = {"temperature", "top_p", "top_k", "min_p", "seed", "stream", "chat_template_kwargs", "thinking", "enable_thinking"};
     long long most = field_int(&r->f, "max_tokens", 1, 1 << 30, counting ? 1 : 0);
     if (fields_bad(&r->f)) return -1;
     if (!most) return api_fail(r->x, 400, NULL, "max_tokens", "field 'max_tokens' is required");
-    char text[24];
-    int n = snprintf(text, sizeof text, "%lld", most);
-    chat_body_raw(&r->body, "max_tokens", (struct span){text, (size_t)n});
-    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
-        if (field_get(&r->f, same[i])) chat_body_raw(&r->body, same[i], span_member(r->whole, same[i]));
+    translate_number(r, "max_tokens", most);
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) translate_same(r, same[i]);
     if (field_get(&r->f, "stop_sequences")) chat_body_raw(&r->body, "stop", span_member(r->whole, "stop_sequences"));
     if (!field_get(&r->f, "thinking") && !field_get(&r->f, "enable_thinking")) chat_body_raw(&r->body, "enable_thinking", (struct span){"false", 5});
     field_get(&r->f, "model");
@@ -217,22 +187,13 @@ static int read_rest(struct reading *r, int counting)
 
 int messages_ask_read(struct ask *a, struct server *sv, const char *body, size_t n, int counting, struct api_error *x)
 {
-    struct reading r = {.whole = {body + strspn(body, " \t\r\n"), n}, .x = x};
-    cJSON *root;
-    *a = (struct ask){0};
-    if (body_parse(body, n, &root, x)) return -1;
-    fields_begin(&r.f, root, x);
-    chat_body_begin(&r.body);
+    struct translation r;
+    if (translate_begin(&r, body, n, x)) return -1;
     int rc = read_messages(&r);
     chat_body_fields(&r.body);
     if (!rc) rc = read_tools(&r);
     if (!rc) rc = read_tool_choice(&r);
     if (!rc) rc = read_format(&r);
     if (!rc) rc = read_rest(&r, counting);
-    if (!rc) rc = fields_finish(&r.f, unsupported, sizeof unsupported / sizeof *unsupported, sv->told);
-    if (!rc && !chat_body_end(&r.body)) rc = api_fail(x, 503, "no_memory", NULL, "no memory for the request");
-    if (!rc) rc = chat_ask_read(a, sv, r.body.out.at, r.body.out.n, x);
-    chat_body_free(&r.body);
-    cJSON_Delete(root);
-    return rc;
+    return translate_end(&r, rc, unsupported, sizeof unsupported / sizeof *unsupported, a, sv);
 }

@@ -2,29 +2,16 @@
  * response is refused; tools that OpenAI's servers run are left out, as their clients expect of others. A request without any
  * input is a probe and is answered. */
 #include "responses_ask.h"
-#include "chat_ask.h"
-#include "chat_body.h"
+#include "translate.h"
 #include <stdio.h>
-#include <string.h>
 
 static const struct unsupported unsupported[] = {
     {"previous_response_id", NULL}, {"conversation", NULL}, {"background", NULL}, {"prompt", NULL}, {"max_tool_calls", NULL}, {"context_management", NULL}
 };
 
-struct reading {
-    struct chat_body body;
-    struct fields f;
-    struct span whole;
-    struct api_error *x;
-};
-
-static const cJSON *member(const cJSON *o, const char *name) { return cJSON_GetObjectItemCaseSensitive(o, name); }
-static const char *word(const cJSON *o, const char *name) { const cJSON *v = member(o, name); return cJSON_IsString(v) ? v->valuestring : NULL; }
-static int is(const char *s, const char *other) { return s && !strcmp(s, other); }
-
 /* ---- items ---- */
 
-static int refuse(struct reading *r, const char *where, const char *type)
+static int refuse(struct translation *r, const char *where, const char *type)
 {
     if (is(type, "input_image"))
         return api_fail(r->x, 400, "unsupported_content", where, "%s: this model has no vision part, so images cannot be read", where);
@@ -32,7 +19,7 @@ static int refuse(struct reading *r, const char *where, const char *type)
 }
 
 /* A string, or a list of parts that are text. */
-static int read_text(struct reading *r, const cJSON *content, const char *where, struct text *out)
+static int read_text(struct translation *r, const cJSON *content, const char *where, struct text *out)
 {
     if (cJSON_IsString(content)) return text_put(out, content->valuestring), 0;
     if (!cJSON_IsArray(content)) return api_fail(r->x, 400, NULL, where, "%s: expected a string or a list of parts", where);
@@ -46,7 +33,7 @@ static int read_text(struct reading *r, const cJSON *content, const char *where,
     return 0;
 }
 
-static int read_message(struct reading *r, const cJSON *item, const char *where)
+static int read_message(struct translation *r, const cJSON *item, const char *where)
 {
     struct text t = {0};
     const char *role = word(item, "role");
@@ -59,7 +46,7 @@ static int read_message(struct reading *r, const cJSON *item, const char *where)
 }
 
 /* Thinking of earlier turns: its content if it was given, else its summary; what is encrypted came from elsewhere. */
-static int read_reasoning(struct reading *r, const cJSON *item)
+static int read_reasoning(struct translation *r, const cJSON *item)
 {
     const cJSON *list = member(item, cJSON_GetArraySize(member(item, "content")) ? "content" : "summary");
     for (const cJSON *part = cJSON_IsArray(list) ? list->child : NULL; part; part = part->next)
@@ -67,7 +54,7 @@ static int read_reasoning(struct reading *r, const cJSON *item)
     return 0;
 }
 
-static int read_call(struct reading *r, const cJSON *item, struct span raw, const char *where)
+static int read_call(struct translation *r, const cJSON *item, struct span raw, const char *where)
 {
     const char *id = word(item, "call_id"), *name = word(item, "name");
     if (!id || !name || !word(item, "arguments"))
@@ -76,7 +63,7 @@ static int read_call(struct reading *r, const cJSON *item, struct span raw, cons
     return 0;
 }
 
-static int read_output(struct reading *r, const cJSON *item, const char *where)
+static int read_output(struct translation *r, const cJSON *item, const char *where)
 {
     struct text t = {0};
     const char *id = word(item, "call_id");
@@ -87,7 +74,7 @@ static int read_output(struct reading *r, const cJSON *item, const char *where)
     return rc;
 }
 
-static int read_item(struct reading *r, const cJSON *item, struct span raw, int i)
+static int read_item(struct translation *r, const cJSON *item, struct span raw, int i)
 {
     char where[32];
     const char *type = word(item, "type");
@@ -102,7 +89,7 @@ static int read_item(struct reading *r, const cJSON *item, struct span raw, int 
     return refuse(r, where, type);
 }
 
-static int read_input(struct reading *r)
+static int read_input(struct translation *r)
 {
     const cJSON *input = field_get(&r->f, "input");
     const char *instructions = field_string(&r->f, "instructions");
@@ -120,7 +107,7 @@ static int read_input(struct reading *r)
 
 /* ---- tools ---- */
 
-static int read_tools(struct reading *r)
+static int read_tools(struct translation *r)
 {
     const cJSON *tools = field_get(&r->f, "tools");
     struct span list = span_member(r->whole, "tools"), s = {0};
@@ -136,66 +123,46 @@ static int read_tools(struct reading *r)
     return 0;
 }
 
-static int read_tool_choice(struct reading *r)
+static int read_tool_choice(struct translation *r)
 {
     const cJSON *choice = field_get(&r->f, "tool_choice");
-    struct text t = {0};
     if (!choice) return 0;
     if (cJSON_IsString(choice)) return chat_body_text(&r->body, "tool_choice", choice->valuestring), 0;
     if (!is(word(choice, "type"), "function") || !word(choice, "name"))
         return api_fail(r->x, 400, NULL, "tool_choice", "field 'tool_choice': expected auto, none, required, or type function with a name");
-    text_put(&t, "{\"type\":\"function\",\"function\":{\"name\":");
-    text_json_z(&t, word(choice, "name"));
-    text_put(&t, "}}");
-    chat_body_raw(&r->body, "tool_choice", (struct span){text_of(&t), t.n});
-    r->body.out.bad |= t.bad;
-    text_free(&t);
+    translate_function_choice(r, word(choice, "name"));
     return 0;
 }
 
 /* ---- the rest ---- */
 
 /* text.format: flat here, a member of its own in a chat. */
-static int read_format(struct reading *r)
+static int read_format(struct translation *r)
 {
     const cJSON *format = member(field_get(&r->f, "text"), "format");
     struct span raw = span_member(span_member(r->whole, "text"), "format");
-    struct text t = {0};
     if (!format || is(word(format, "type"), "text")) return 0;
     if (is(word(format, "type"), "json_object")) return chat_body_raw(&r->body, "response_format", raw), 0;
     if (!is(word(format, "type"), "json_schema") || !cJSON_IsObject(member(format, "schema")))
         return api_fail(r->x, 400, NULL, "text.format", "text.format: expected type text, json_object, or json_schema with a schema");
-    struct span schema = span_member(raw, "schema");
-    text_put(&t, "{\"type\":\"json_schema\",\"json_schema\":{\"name\":");
-    text_json_z(&t, word(format, "name") ? word(format, "name") : "output");
-    text_put(&t, cJSON_IsTrue(member(format, "strict")) ? ",\"strict\":true,\"schema\":" : ",\"schema\":");
-    text_add(&t, schema.at, schema.n);
-    text_put(&t, "}}");
-    chat_body_raw(&r->body, "response_format", (struct span){text_of(&t), t.n});
-    r->body.out.bad |= t.bad;
-    text_free(&t);
+    translate_schema(r, word(format, "name") ? word(format, "name") : "output", cJSON_IsTrue(member(format, "strict")), span_member(raw, "schema"));
     return 0;
 }
 
-static int read_rest(struct reading *r)
+static int read_rest(struct translation *r)
 {
     static const char *const same[] = {"model", "temperature", "top_p", "top_k", "min_p", "seed", "stream", "parallel_tool_calls",
         "chat_template_kwargs", "enable_thinking", "reasoning"};
     static const char *const inert[] = {"store", "include", "metadata", "user", "service_tier", "truncation", "stream_options", "safety_identifier",
         "prompt_cache_key", "prompt_cache_retention", "client_metadata"};
-    if (field_get(&r->f, "max_output_tokens")) {
-        char text[24];
-        int n = snprintf(text, sizeof text, "%lld", field_int(&r->f, "max_output_tokens", 1, 1 << 30, 1));
-        chat_body_raw(&r->body, "max_tokens", (struct span){text, (size_t)n});
-    }
-    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
-        if (field_get(&r->f, same[i])) chat_body_raw(&r->body, same[i], span_member(r->whole, same[i]));
+    if (field_get(&r->f, "max_output_tokens")) translate_number(r, "max_tokens", field_int(&r->f, "max_output_tokens", 1, 1 << 30, 1));
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) translate_same(r, same[i]);
     for (size_t i = 0; i < sizeof inert / sizeof *inert; i++) field_get(&r->f, inert[i]);
     return fields_bad(&r->f) ? -1 : 0;
 }
 
 /* Clients check these of the object against what they asked for. */
-static void fill_echo(const struct reading *r, struct responses_echo *echo)
+static void fill_echo(const struct translation *r, struct responses_echo *echo)
 {
     static const struct {
         const char *name, *absent;
@@ -215,24 +182,15 @@ static void fill_echo(const struct reading *r, struct responses_echo *echo)
 
 int responses_ask_read(struct ask *a, struct server *sv, const char *body, size_t n, struct responses_echo *echo, struct api_error *x)
 {
-    struct reading r = {.whole = {body + strspn(body, " \t\r\n"), n}, .x = x};
-    cJSON *root;
-    *a = (struct ask){0};
+    struct translation r;
     *echo = (struct responses_echo){0};
-    if (body_parse(body, n, &root, x)) return -1;
-    fields_begin(&r.f, root, x);
-    chat_body_begin(&r.body);
+    if (translate_begin(&r, body, n, x)) return -1;
     int rc = read_input(&r);
     chat_body_fields(&r.body);
     if (!rc) rc = read_tools(&r);
     if (!rc) rc = read_tool_choice(&r);
     if (!rc) rc = read_format(&r);
     if (!rc) rc = read_rest(&r);
-    if (!rc) rc = fields_finish(&r.f, unsupported, sizeof unsupported / sizeof *unsupported, sv->told);
-    if (!rc && !chat_body_end(&r.body)) rc = api_fail(x, 503, "no_memory", NULL, "no memory for the request");
-    if (!rc) rc = chat_ask_read(a, sv, r.body.out.at, r.body.out.n, x);
     if (!rc) fill_echo(&r, echo);
-    chat_body_free(&r.body);
-    cJSON_Delete(root);
-    return rc;
+    return translate_end(&r, rc, unsupported, sizeof unsupported / sizeof *unsupported, a, sv);
 }
