@@ -65,17 +65,19 @@ void progress_roof_cell(char dst[PROGRESS_ROOF], const struct record *r)
 /* What a line of an op gathers. */
 struct share_range {
     double least, most;
-    int n, cached;
+    int n, cached, over;   /* over: of n, those above their roof, which was measured too low */
 };
 
 static void gather(struct share_range *s, const struct record *r)
 {
     double pct = r->roof_pct;
     if (!r->bound[0]) return;
-    if (roof_share(&pct, is_by_bytes(r)) == ROOF_CACHE) {
+    enum roof_share share = roof_share(&pct, is_by_bytes(r));
+    if (share == ROOF_CACHE) {
         s->cached++;
         return;
     }
+    s->over += share == ROOF_OVER;
     s->least = s->n ? fmin(s->least, pct) : pct;
     s->most = fmax(s->most, pct);
     s->n++;
@@ -87,8 +89,9 @@ static void print_range(char *dst, size_t cap, const struct share_range *s)
     dst[0] = 0;
     if (s->cached) snprintf(cached, sizeof cached, "%s %d in cache", s->n ? "," : ";", s->cached);
     if (!s->n) snprintf(dst, cap, "%s", cached);
-    else if (s->n == 1) snprintf(dst, cap, "; %.0f %% of roof%s", s->most, cached);
-    else snprintf(dst, cap, "; %.0f to %.0f %% of roof%s", s->least, s->most, cached);
+    else if (s->over == s->n) snprintf(dst, cap, "; >100 %% of roof%s", cached);
+    else if (s->most - s->least < 1) snprintf(dst, cap, "; %.0f %% of roof%s", s->most, cached);
+    else snprintf(dst, cap, "; %.0f to %s%.0f %% of roof%s", s->least, s->over ? ">" : "", s->most, cached);
 }
 
 static int met_before(const struct found_list *l, int n, const char *op)

@@ -89,6 +89,12 @@ int cli_unknown(const struct q_cli *c, int opt, char **argv)
     return 2;
 }
 
+int cli_stray(const struct q_cli *c, const char *word, const char *hint)
+{
+    wrong(c, "'%.60s' is an argument without an option%s", word, hint);
+    return 2;
+}
+
 void cli_version(void) { printf("quarry %s\n", QUARRY_VERSION); }
 
 int cli_int(const struct q_cli *c, const char *name, const char *value, long lo, long hi, long *out)

@@ -34,6 +34,8 @@ int cli_float(const struct q_cli *c, const char *name, const char *value, double
 int cli_fail(const struct q_cli *c, const struct q_err *e);
 /* "quarry VERB: " and the line; returns the exit status 2. */
 int cli_usage(const struct q_cli *c, const char *line);
+/* The line about a word that belongs to no option, which ends in `hint` ("" for none); returns the exit status 2. */
+int cli_stray(const struct q_cli *c, const char *word, const char *hint);
 /* For getopt's '?' and ':': the line about an option that there is not or that lacks its value; returns the exit status 2. */
 int cli_unknown(const struct q_cli *c, int opt, char **argv);
 void cli_version(void);

@@ -96,9 +96,9 @@ static int parse_args(struct bench *b, int argc, char **argv)
         }
         if (bad) return 3;
     }
-    if (optind < argc) return cli_usage(&b->cli, "an argument without an option") + 1;
+    if (optind < argc) return cli_stray(&b->cli, argv[optind], "") + 1;
     if (b->cli.engine.model && b->cli.engine.preset_type) return cli_usage(&b->cli, "--type is of --preset; a file has its own types") + 1;
-    if (!b->cli.engine.model == !b->cli.engine.preset) return cli_usage(&b->cli, "expected one of -m FILE and --preset NAME") + 1;
+    if (!b->cli.engine.model == !b->cli.engine.preset) return cli_usage(&b->cli, "expected one of -m FILE, --preset NAME and --url URL") + 1;
     return 0;
 }
 

@@ -95,7 +95,7 @@ static int parse_args(struct url_bench *b, int argc, char **argv)
         }
         if (bad) return 3;
     }
-    if (optind < argc) return cli_usage(&b->cli, "an argument without an option") + 1;
+    if (optind < argc) return cli_stray(&b->cli, argv[optind], "") + 1;
     return b->url ? 0 : cli_usage(&b->cli, "expected --url URL") + 1;
 }
 

@@ -101,7 +101,7 @@ static int parse_args(struct chat *c, int argc, char **argv)
         }
         if (bad) return 3;
     }
-    if (optind < argc) return cli_usage(&c->cli, "an argument without an option; texts are typed, not given") + 1;
+    if (optind < argc) return cli_stray(&c->cli, argv[optind], "; the model goes behind -m, texts are typed") + 1;
     if (check_url(c)) return 3;
     if (q_sampling_check(&c->sampling.params, &e)) return cli_usage(&c->cli, e.text) + 1;
     return 0;

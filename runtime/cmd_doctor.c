@@ -54,7 +54,7 @@ static int parse(struct options *o, int argc, char **argv)
         }
     }
     if (o->places.libcuda && !*o->places.libcuda) return cli_usage(&o->cli, "--libcuda expects a file, not ''") + 1;
-    return optind < argc ? cli_usage(&o->cli, "an argument without an option") + 1 : 0;
+    return optind < argc ? cli_stray(&o->cli, argv[optind], "") + 1 : 0;
 }
 
 /* --- text --------------------------------------------------------------------------------------------------------------------- */

@@ -72,7 +72,7 @@ static int parse_args(struct eval *v, int argc, char **argv)
             if (cli_option(&v->cli, opt, optarg)) return 3;
         }
     }
-    if (optind < argc) return cli_usage(&v->cli, "an argument without an option") + 1;
+    if (optind < argc) return cli_stray(&v->cli, argv[optind], "") + 1;
     if (!v->text == !v->ids_arg) return cli_usage(&v->cli, "expected one of --text and --ids") + 1;
     if (!v->cli.engine.model) return cli_usage(&v->cli, "expected -m FILE") + 1;
     return 0;

@@ -3,6 +3,7 @@
 #include "chat.h"
 #include "cli_sampling.h"
 #include "cmd.h"
+#include "json_check.h"
 #include "model.h"
 #include "reply.h"
 #include <stdio.h>
@@ -23,6 +24,8 @@ struct run {
 
     struct tok_ids ids;          /* the prompt's */
     struct q_constraint *constraint; /* owned */
+    char *form;                      /* its text; owned, NULL: none */
+    size_t form_n;
     const struct tokenizer *tokenizer;
     struct q_answer answer;
 };
@@ -78,7 +81,7 @@ static int parse_args(struct run *r, int argc, char **argv)
         }
         if (bad) return 3;
     }
-    if (optind < argc) return cli_usage(&r->cli, "an argument without an option; the prompt goes behind -p") + 1;
+    if (optind < argc) return cli_stray(&r->cli, argv[optind], "; the model goes behind -m, the prompt behind -p") + 1;
     if (!r->prompt_arg == !r->file) return cli_usage(&r->cli, "expected one of -p TEXT and -f FILE") + 1;
     if (r->grammar && r->schema) return cli_usage(&r->cli, "expected one of --grammar and --json-schema") + 1;
     if (!r->cli.engine.model) return cli_usage(&r->cli, "expected -m FILE") + 1;
@@ -115,18 +118,23 @@ static int encode(struct run *r, struct q_engine *en, struct q_err *e)
     return r->raw ? tok_encode(r->tokenizer, r->prompt, r->prompt_n, TOK_PARSE_CONTROL, &r->ids, e) : encode_chat(r, en, e);
 }
 
-/* What the answer has to be. A schema begins with {, a grammar has a ::=; anything else names a file. */
-static int open_constraint(struct run *r, struct q_err *e)
+/* What the answer has to be, as text: before the model is read, which may take long. A schema begins with {, a grammar has a ::=; anything else
+ * names a file. */
+static int read_form(struct run *r, struct q_err *e)
 {
     const char *given = r->grammar ? r->grammar : r->schema;
     int own = r->grammar ? strstr(given, "::=") != NULL : given && given[strspn(given, " \t\r\n")] == '{', rc = Q_OK;
-    char *text = NULL;
-    size_t n = own ? strlen(given) : 0;
     if (!given) return Q_OK;
-    if (!own) rc = cli_read_file(given, &text, &n, e);
-    if (!rc) rc = (r->grammar ? q_constraint_from_gbnf : q_constraint_from_schema)(&r->constraint, r->tokenizer, own ? given : text, n, e);
-    free(text);
+    r->form_n = strlen(given);
+    if (!own) rc = cli_read_file(given, &r->form, &r->form_n, e);
+    else if (!(r->form = strdup(given))) rc = q_fail(e, Q_EMEM, "no memory for what the answer has to be");
+    if (!rc && r->schema) rc = json_check(r->form, r->form_n, JSON_MAX_DEPTH, own ? "--json-schema" : given, e);
     return rc;
+}
+
+static int open_constraint(struct run *r, struct q_err *e)
+{
+    return r->form ? (r->grammar ? q_constraint_from_gbnf : q_constraint_from_schema)(&r->constraint, r->tokenizer, r->form, r->form_n, e) : Q_OK;
 }
 
 static int print_text(void *arg, enum q_part part, const char *s, size_t n)
@@ -190,6 +198,7 @@ int cmd_run(int argc, char **argv)
     int stop = parse_args(&r, argc, argv);
     if (stop) return stop - 1;
     int rc = read_prompt(&r, &e);
+    if (!rc) rc = read_form(&r, &e);
     /* A token is at least a byte, so this is room enough; templates add little. */
     r.cli.engine.ctx_hint = r.prompt_n < 1 << 23 ? (int)r.prompt_n + 1024 + (int)(r.most > 0 ? r.most : 1024) : 1 << 24;
     cli_sampling_seed(&r.sampling);
@@ -200,6 +209,7 @@ int cmd_run(int argc, char **argv)
     if (!rc) print_speeds(&r, en);
     q_engine_close(en);
     q_constraint_free(r.constraint);
+    free(r.form);
     free(r.ids.at);
     free(r.prompt);
     return rc ? cli_fail(&r.cli, &e) : 0;

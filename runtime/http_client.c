@@ -8,6 +8,7 @@ enum { MOST_BYTES = 64 << 20, MOST_ERROR_BYTES = 1 << 16, SILENT_S = 600, CONNEC
 
 struct http_client {
     struct curl_lib lib;
+    int has_key;
     CURL *curl;                  /* owned */
     char base[1024];
     struct curl_slist *headers;  /* owned */
@@ -65,6 +66,7 @@ int http_client_open(struct http_client **out, const struct http_client_opts *o,
     int rc = set_base(c, o->url, e);
     if (!rc) rc = curl_lib_open(&c->lib, e);
     if (!rc && !(c->curl = c->lib.curl_easy_init())) rc = q_fail(e, Q_EMEM, "no memory for a connection");
+    c->has_key = o->key != NULL;
     if (!rc) rc = set_headers(c, o->key, e);
     if (rc) http_client_close(c);
     else *out = c;
@@ -138,7 +140,8 @@ static int refused(const struct http_client *c, const char *path, long status, c
     const cJSON *text = cJSON_IsObject(error) ? cJSON_GetObjectItemCaseSensitive(error, "message") : error;
     const char *said = cJSON_IsString(text) ? text->valuestring : NULL;
     size_t line = body->n ? strcspn(body->at, "\r\n") : 0;
-    int rc = said ? q_fail(e, Q_EINPUT, "%s%s: status %ld: %.600s", c->base, path, status, said)
+    const char *hint = status == 401 && !c->has_key ? " (--api-key KEY, or QUARRY_API_KEY in the environment)" : "";
+    int rc = said ? q_fail(e, Q_EINPUT, "%s%s: status %ld: %.600s%s", c->base, path, status, said, hint)
                   : q_fail(e, Q_EINPUT, "%s%s: status %ld: %.*s", c->base, path, status, (int)(line < 200 ? line : 200), body->n ? body->at : "");
     cJSON_Delete(root);
     return rc;

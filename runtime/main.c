@@ -29,7 +29,8 @@ static void usage(FILE *f)
 {
     fprintf(f, "usage: quarry VERB [options]\n\n");
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) fprintf(f, "  %-8s %s\n", verbs[i].name, verbs[i].what);
-    fprintf(f, "\n`quarry VERB --help` tells more. A verb that is not here starts the program quarry-VERB.\n");
+    fprintf(f, "\n`quarry VERB --help` tells more. A verb that is not here starts the program quarry-VERB.\n"
+               "`quarry --version` prints the version.\n");
 }
 
 /* Starts DIR_OF_THIS_PROGRAM/quarry-VERB, or else quarry-VERB on the PATH, under its own name. Returns only when there is none. */

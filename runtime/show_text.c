@@ -117,7 +117,7 @@ static void print_plans(const struct show_facts *f, FILE *out)
 
 static void print_notices(const char *text, FILE *out)
 {
-    fprintf(out, "notices       %s\n", text ? "" : "none");
+    fprintf(out, "notices%s\n", text ? "" : "       none");
     for (const char *line = text; line && *line;) {
         size_t n = strcspn(line, "\n");
         fprintf(out, "  - %.*s\n", (int)n, line);

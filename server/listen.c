@@ -48,7 +48,8 @@ int listen_open(struct listener *l, const char *host, int port, struct q_err *e)
     for (const struct addrinfo *a = list; a && l->fd < 0; a = a->ai_next) l->fd = bind_one(a);
     int why = errno;
     freeaddrinfo(list);
-    if (l->fd < 0) return q_fail(e, Q_EIO, "cannot listen on %s port %d: %s", host, port, strerror(why));
+    if (l->fd < 0)
+        return q_fail(e, Q_EIO, "cannot listen on %s port %d: %s%s", host, port, strerror(why), why == EADDRINUSE ? " (--port N takes another)" : "");
     describe(l);
     return Q_OK;
 }

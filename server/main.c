@@ -179,11 +179,22 @@ static int serve(struct server *sv)
     }
 }
 
+/* Whoever pressed Ctrl-C would wonder why nothing ends. */
+static void tell_ending(struct server *sv)
+{
+    char line[160];
+    int n = http_active(sv->http);
+    if (!n || worker_state(sv->worker) != WORKER_READY) return;
+    snprintf(line, sizeof line, "ending: %d request%s may go on for %d s; another signal or Ctrl-C ends at once", n, cli_s(n), sv->o.drain_s);
+    say_line(&sv->o, line);
+}
+
 static void drain(struct server *sv)
 {
     double end = cli_seconds() + sv->o.drain_s, now;
     atomic_store(&sv->ending, 1);
     service_tell(sv->notify, "STOPPING=1");
+    tell_ending(sv);
     http_quiet(sv->http);
     queue_close(sv->queue);
     while (worker_state(sv->worker) == WORKER_READY && (now = cli_seconds()) < end)

@@ -29,7 +29,7 @@ static const struct option longs[] = {CLI_LONG,
 
 static void help(void)
 {
-    printf("usage: quarry-serve -m FILE [options]\n\n"
+    printf("usage: quarry serve -m FILE [options]\n\n"
            "  --port N            where to listen (default 8080; 0: any free port, which is printed)\n"
            "  --host A            address to listen on (default 127.0.0.1: this machine alone)\n"
            "  --alias NAME        the model's name in the API (default: the file's name)\n"
@@ -138,7 +138,7 @@ int options_read(struct options *o, int argc, char **argv)
         if (opt == '?' || opt == ':') return cli_unknown(&o->cli, opt, argv);
         if (own_option(o, opt, optarg)) return 2;
     }
-    if (optind < argc) return cli_usage(&o->cli, "an argument without an option");
+    if (optind < argc) return cli_stray(&o->cli, argv[optind], "");
     o->cli.engine.max_seqs = o->parallel ? o->parallel : -1;
     return check(o);
 }

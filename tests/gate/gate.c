@@ -78,7 +78,7 @@ static int parse_args(struct gate *g, int argc, char **argv)
         }
         if (bad) return -1;
     }
-    if (optind < argc) return cli_usage(&g->cli, "an argument without an option");
+    if (optind < argc) return cli_stray(&g->cli, argv[optind], "");
     return g->goldens_path || g->f16_path ? 0 : cli_usage(&g->cli, "expected --goldens FILE or --f16 STEM");
 }
 

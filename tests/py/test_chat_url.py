@@ -69,7 +69,7 @@ def test_the_key(server):
         guarded = Server("quarry-serve", "--api-key-file", keys.name)
         try:
             url = f"http://127.0.0.1:{guarded.port}"
-            refused(chat(url, lines=["hi"]), "401", "API key")
+            refused(chat(url, lines=["hi"]), "401", "API key", "(--api-key KEY, or QUARRY_API_KEY in the environment)")
             refused(chat(url, "--api-key", "wrong", lines=["hi"]), "401")
             ask = ["--no-think", "--temp", "0"]
             assert chat(url, *ask, "--api-key", "sesame-open-now", lines=CAPITALS[:1]).returncode == 0

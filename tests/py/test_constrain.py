@@ -277,5 +277,9 @@ def test_grammars_and_schemas_from_files(tmp_path):
 def test_what_is_no_grammar_is_refused(tmp_path):
     refused(verb("run", "-p", "x", "--grammar", "root ::= root"), "left recursion")
     refused(verb("run", "-p", "x", "--json-schema", '{"not": {}}'), "json_schema #: 'not' is not supported")
-    refused(verb("run", "-p", "x", "--json-schema", tmp_path / "none"), "none")
+    before = (["--json-schema", tmp_path / "none"], "none: cannot open"), (["--json-schema", '{"type"'], "--json-schema: JSON at byte 7")
+    for args, wrong in before:  # the model is not read for these
+        done = verb("run", "-p", "x", *args)
+        refused(done, wrong)
+        assert "# memory" not in done.err
     refused(quarry("run", "-m", TINY, "-p", "x", "--json-schema", "{}", "--grammar", 'root ::= "a"'), "one of --grammar and --json-schema", status=2)

@@ -147,7 +147,7 @@ def test_doctor_on_a_library_that_is_none(tmp_path, what, part):
 
 
 def test_doctor_refuses_what_it_does_not_know():
-    refused(quarry("doctor", "x"), "an argument without an option", status=2)
+    refused(quarry("doctor", "x"), "'x' is an argument without an option", status=2)
 
 
 def test_objects_that_the_driver_refuses_are_one_line(tmp_path):
