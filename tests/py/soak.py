@@ -26,7 +26,7 @@ class Ask:
 
     def __init__(self, name, path, body, jobs=1, exact=False, weight=4, status=200):
         self.name, self.path, self.body, self.jobs, self.exact, self.weight, self.status = name, path, body, jobs, exact, weight, status
-        self.right = self.right_streamed = None
+        self.right = self.right_streamed = self.golden = None
         self.streams = status == 200
 
 
@@ -38,7 +38,9 @@ def golden_asks():
     for g in goldens():
         if g["margin_min"] > 0.4 and len(g["prompt_ids"]) < 3000:
             body = {"messages": g["messages"], "temperature": 0, "enable_thinking": g["enable_thinking"]}
-            yield Ask("golden " + str(g["messages"][-1]["content"])[:30], CHAT, {**body, "tools": g["tools"]} if g["tools"] else body)
+            ask = Ask("golden " + str(g["messages"][-1]["content"])[:30], CHAT, {**body, "tools": g["tools"]} if g["tools"] else body)
+            ask.golden = g
+            yield ask
 
 
 def other_asks():
@@ -195,6 +197,14 @@ class Client:
         self.jobs["left"] += 1
 
 
+def check_golden(ask):
+    """Text as the golden has it; its calls are as the parser of calls has them, which other tests look at."""
+    ((thinking, content, calls, _, _),), n_prompt, n_generated = ask.right
+    text = ask.golden["text"].removesuffix("<|im_end|>")
+    assert (n_prompt, n_generated) == (len(ask.golden["prompt_ids"]), len(ask.golden["ids"])), ask.name
+    assert calls or text.split("</think>")[-1].strip() == content and (thinking or "") in text, (ask.name, thinking, content)
+
+
 def play_alone(port, asks):
     """Learns the right answers: asked whole and as a stream, nobody else there."""
     c = Client(port)
@@ -202,6 +212,8 @@ def play_alone(port, asks):
         a.right = c.whole(a)
         if a.streams:
             a.right_streamed = c.streamed(a)
+        if a.golden:
+            check_golden(a)
     c.close()
     return c
 
