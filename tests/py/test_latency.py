@@ -1,8 +1,8 @@
 """What others feel: gaps between tokens while a long prompt is read, and how soon a slot is free whose client is gone.
 
 Times are measured from the clients' side, against the steps that were seen meanwhile. Where other programs keep the server from running (the system
-tells for how long its threads had to wait for a processor), longest gaps say nothing about it: then medians are looked at, and that each
-step brought everybody a token. By hand `test_latency.py` prints what each attempt saw."""
+tells for how long its threads had to wait for a processor), longest gaps say nothing about it: then medians are looked at, and that every
+second step brought everybody a token, for the engine reads and decodes in turn. By hand `test_latency.py` prints what each attempt saw."""
 import json
 import pathlib
 import re
@@ -121,7 +121,7 @@ def test_nobody_freezes_while_a_long_prompt_is_read(server):
     text = "\n".join(map(str, seen))
     assert all(s.disturbed > 0.02 for s in seen), "expected gaps of at most 150 ms and three steps:\n" + text
     best = min(seen, key=lambda s: s.beside)
-    assert best.beside < 100 and best.tokens >= best.steps * 0.95 - 3, "expected a token for everybody in each step, of 100 ms at most:\n" + text
+    assert best.beside < 100 and best.tokens >= best.steps / 2 * 0.95 - 3, "expected a token for everybody after each piece of the prompt, every 100 ms at least:\n" + text
 
 
 # --- a client that goes -----------------------------------------------------------------------------------------------
