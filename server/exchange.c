@@ -190,10 +190,11 @@ static void reply_collected(struct http_request *rq, struct exchange *x, struct 
     struct api_error err = {0};
     struct text out = {0};
     struct usage u;
-    if (bad) {
+    /* Cancelled: nobody is there to be told, and nothing failed. */
+    if (bad && bad->end != JOB_CANCELLED) {
         outcome_error(bad, &err);
         http_reply_error(rq, &err);
-    } else if (all_ended(x)) {
+    } else if (!bad && all_ended(x)) {
         add_usage(x, &u);
         x->form->whole(x->f, choices, x->n, &u, &out);
         out.bad |= !transcript_ok(choices, x->n);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum {
@@ -16,7 +17,8 @@ enum {
     SMALL_BODY = 1 << 20,        /* always taken: as many as there are connections */
     LARGE_BODIES = 8,            /* that many of the largest size may be in memory at once */
     SPARE_CONNECTIONS = 128,     /* above the queue's length, so that a full queue can answer 429 */
-    CROWD_CONNECTIONS = 64       /* above those, so that whoever is one too many is told */
+    CROWD_CONNECTIONS = 64,      /* above those, so that whoever is one too many is told */
+    SPARE_FILES = 24             /* what is open besides connections, or for a moment */
 };
 
 struct server *http_server(struct http_request *rq) { return rq->http->sv; }
@@ -208,28 +210,46 @@ static int start_daemon(struct http *h, int listen_fd, unsigned most, struct q_e
     return h->daemon ? Q_OK : q_fail(e, Q_EIO, "cannot start the HTTP server");
 }
 
+/* libmicrohttpd tries without a pause to accept a connection for which no file is left, and takes none above its own limit; so that one is the
+ * lower. Of few, a quarter is to tell the others that they are too many. */
+static int limit_connections(struct connection_limits *l, unsigned *most, struct q_err *e)
+{
+    struct rlimit files = {RLIM_INFINITY, RLIM_INFINITY};
+    getrlimit(RLIMIT_NOFILE, &files);
+    *most = (unsigned)(l->many + CROWD_CONNECTIONS);
+    if (files.rlim_cur < SPARE_FILES + 8)
+        return q_fail(e, Q_ELIMIT, "expected a limit of at least %d open files (ulimit -n), found %llu", SPARE_FILES + 8, (unsigned long long)files.rlim_cur);
+    if (files.rlim_cur - SPARE_FILES >= *most) return Q_OK;
+    *most = (unsigned)files.rlim_cur - SPARE_FILES;
+    l->many = (int)(*most - (*most / 4 < CROWD_CONNECTIONS ? *most / 4 : CROWD_CONNECTIONS));
+    return Q_OK;
+}
+
 int http_start(struct http **out, struct server *sv, int listen_fd, const struct http_route *routes, size_t n, struct q_err *e)
 {
     struct http *h = calloc(1, sizeof *h);
     if (!h) return q_fail(e, Q_EMEM, "no memory for the HTTP server");
     const struct options *o = &sv->o;
-    const struct connection_limits limits = {o->header_s, o->body_s, HTTP_IDLE_S, o->queue + SPARE_CONNECTIONS};
+    struct connection_limits limits = {o->header_s, o->body_s, HTTP_IDLE_S, o->queue + SPARE_CONNECTIONS};
     h->sv = sv;
     h->routes = routes;
     h->n_routes = n;
     h->max_body = (size_t)o->max_body_mib << 20;
     h->start = randombytes_random();
-    int rc = connections_open(&h->connections, &limits, e);
+    unsigned most;
+    int rc = limit_connections(&limits, &most, e);
+    if (!rc) rc = connections_open(&h->connections, &limits, e);
     if (!rc) rc = http_counts_open(&h->counts, routes, n, e);
-    if (!rc) rc = start_daemon(h, listen_fd, (unsigned)(limits.many + CROWD_CONNECTIONS), e);
+    /* Before the daemon starts: its first requests may be served before it returns. */
+    *out = h;
+    if (!rc) rc = start_daemon(h, listen_fd, most, e);
     if (rc) {
+        *out = NULL;
         http_counts_close(h->counts);
         connections_close(h->connections);
         free(h);
-        return rc;
     }
-    *out = h;
-    return Q_OK;
+    return rc;
 }
 
 void http_quiet(struct http *h)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HASH = crypto_generichash_BYTES };
+enum { HASH = crypto_generichash_BYTES, MOST_KEY = 4096 };
 
 /* Hashes have one length, so comparing them tells nothing about a key's. */
 struct keys {
@@ -26,16 +26,28 @@ static int add(struct keys *k, const char *s, size_t n, struct q_err *e)
     return Q_OK;
 }
 
-static int add_lines(struct keys *k, const char *text, struct q_err *e)
+/* What no header can bring would be a key that never fits; and of a text that is cut at a zero byte, its beginning would do. */
+static int check_line(const char *s, size_t n, struct q_err *e)
 {
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)s[i] < 0x20 && s[i] != '\t')
+            return q_fail(e, Q_EINPUT, "expected API keys of printable characters, found byte 0x%02x", (unsigned char)s[i]);
+    return n > MOST_KEY ? q_fail(e, Q_EINPUT, "expected API keys of at most %d bytes, found one of %zu", MOST_KEY, n) : Q_OK;
+}
+
+/* Some editors put a byte order mark in front. */
+static int add_lines(struct keys *k, const char *text, size_t size, struct q_err *e)
+{
+    const char *end = text + size, *p = text + (size >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0);
     int rc = Q_OK;
-    for (const char *p = text; *p && !rc;) {
-        size_t line = strcspn(p, "\n");
-        const char *s = p + strspn(p, " \t");
-        size_t n = s < p + line ? (size_t)(p + line - s) : 0;
-        while (n && strchr(" \t\r", s[n - 1])) n--;
-        if (n && *s != '#') rc = add(k, s, n, e);
-        p += line + (p[line] == '\n');
+    for (const char *next; p < end && !rc; p = next) {
+        const char *newline = memchr(p, '\n', (size_t)(end - p)), *last = newline ? newline : end;
+        next = newline ? newline + 1 : end;
+        while (p < last && (*p == ' ' || *p == '\t')) p++;
+        while (last > p && (last[-1] == ' ' || last[-1] == '\t' || last[-1] == '\r')) last--;
+        if (p == last || *p == '#') continue;
+        rc = check_line(p, (size_t)(last - p), e);
+        if (!rc) rc = add(k, p, (size_t)(last - p), e);
     }
     return rc;
 }
@@ -52,9 +64,10 @@ int keys_add_file(struct keys *k, const char *path, struct q_err *e)
 {
     char *text;
     size_t n;
+    struct q_err why;
     int before = k->n, rc = cli_read_file(path, &text, &n, e);
     if (rc) return rc;
-    rc = add_lines(k, text, e);
+    if (add_lines(k, text, n, &why)) rc = q_fail(e, why.code, "%s: %s", path, why.text);
     sodium_memzero(text, n);
     free(text);
     return rc || k->n > before ? rc : q_fail(e, Q_EINPUT, "%s: expected API keys, one a line, found none", path);

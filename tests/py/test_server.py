@@ -8,6 +8,7 @@ import json
 import os
 import random
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -25,10 +26,12 @@ PROGRAMS = [name for name in ("quarry-serve", "quarry-serve-san") if (BUILD / na
 
 
 class Server:
-    def __init__(self, program, *args, wait=True, env=None):
+    def __init__(self, program, *args, wait=True, env=None, files=None):
+        """files: how many it may open."""
+        fewer = files and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files)))
         self.log = tempfile.TemporaryFile()  # a pipe nobody reads would stop it
         self.process = subprocess.Popen([BUILD / program, "-m", TINY, "-t", "1", "--port", "0", *map(str, args)], stdout=subprocess.PIPE,
-                                        stderr=self.log, env=env or environment())
+                                        stderr=self.log, env=env or environment(), preexec_fn=fewer)
         line = self.process.stdout.readline().decode()
         assert line.startswith("listening on http://"), self.process.communicate()
         self.port = int(line.rsplit(":", 1)[1])
@@ -664,6 +667,12 @@ def are_running_and_waiting(server, running, waiting):
     return (c["running"], c["waiting"]) == (running, waiting)
 
 
+def told(server, status):
+    """Chat requests that were answered so, by the metrics."""
+    line = re.search(r'^quarry_http_requests_total{[^}]*"/v1/chat/completions",status="%d"} (\d+)' % status, server.get("/metrics")[2].decode(), re.M)
+    return int(line[1]) if line else 0
+
+
 def is_idle(server):
     c = server.counts()
     return c["running"] == 0 and c["waiting"] == 0
@@ -673,7 +682,7 @@ def is_idle(server):
 @pytest.mark.parametrize("ask,after", [(LONG, 0.4), (PROMPT, 0.2)], ids=["decode", "prefill"])
 def test_a_client_that_leaves_frees_its_place(server, ask, after, stream):
     until(lambda: is_idle(server))
-    before = server.counts()
+    before, failed, left = server.counts(), told(server, 503), told(server, 499)
     s = send(server, {**ask, "stream": stream})
     until(lambda: server.counts()["running"] == 1)
     time.sleep(after)
@@ -684,6 +693,10 @@ def test_a_client_that_leaves_frees_its_place(server, ask, after, stream):
         assert time.monotonic() - begin < 2
         now = server.counts()
         assert now["cancelled_total"] == before["cancelled_total"] + 1 and now["failed_total"] == before["failed_total"]
+        # Nobody's fault, whether the engine saw it first or the connection.
+        if not stream:
+            until(lambda: told(server, 499) == left + 1)
+        assert told(server, 503) == failed
     else:
         pytest.fail("expected it to run still: make the request longer")
     alive(server)

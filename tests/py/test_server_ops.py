@@ -214,6 +214,36 @@ def test_more_connections_than_there_is_room_for(start):
         i.close()
 
 
+def ticks(process):
+    """Processor time it took, in hundredths of a second."""
+    with open(f"/proc/{process.pid}/stat", encoding="utf-8") as f:
+        return sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13]))
+
+
+def answers(s):
+    try:
+        return s.ask("POST", "/v1/chat/completions", NORWAY)[0] == 200
+    except OSError:  # it was one too many, and still writing
+        return False
+
+
+def test_fewer_files_than_connections_would_need(start):
+    """Who comes when no file is left would have the listening thread try again without a pause."""
+    limited = start("--queue", 200, files=64)
+    idle = [socket.create_connection(("127.0.0.1", limited.port)) for _ in range(70)]
+    time.sleep(0.3)
+    before = ticks(limited.process)
+    time.sleep(1)
+    assert ticks(limited.process) - before < 20
+    end = time.monotonic() + 20
+    # Whoever waits is let in once idle ones gave way.
+    while not answers(limited):
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    for i in idle:
+        i.close()
+
+
 # --- logs -------------------------------------------------------------------------------------------------------------
 
 SECRET = {**NORWAY, "temperature": 0, "user": "my-secret"}

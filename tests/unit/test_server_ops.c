@@ -26,6 +26,41 @@ static void test_which_key_it_is(void **state)
     keys_close(k);
 }
 
+/* A key file of n bytes; whether it was taken, and which key `given` is then. */
+static int taken(const char *bytes, size_t n, const char *given, int *which)
+{
+    char path[] = "keys-XXXXXX";
+    struct keys *k;
+    struct q_err e;
+    int fd = mkstemp(path);
+    assert_int_equal(write(fd, bytes, n), (ssize_t)n);
+    close(fd);
+    assert_int_equal(keys_open(&k, &e), 0);
+    int rc = keys_add_file(k, path, &e);
+    *which = keys_match(k, given);
+    keys_close(k);
+    unlink(path);
+    return !rc;
+}
+#define TAKEN(bytes, given, which) taken(bytes, sizeof(bytes) - 1, given, which)
+
+static void test_files_of_keys(void **state)
+{
+    static char huge[5000];
+    int which;
+    assert_true(TAKEN("# team\r\n\n one two\t\r\nlast", "one two", &which) && which == 1);
+    assert_true(TAKEN("a\n \t \nlast", "last", &which) && which == 2);
+    assert_true(TAKEN("\xEF\xBB\xBFkey\n", "key", &which) && which == 1);
+    /* Neither is half a key one, nor are those behind it lost without a word. */
+    assert_false(TAKEN("good\nab\0cd\nmore\n", "ab", &which));
+    assert_int_equal(which, 0);
+    assert_false(TAKEN("\x1b[31mkey\n", "key", &which));
+    assert_false(TAKEN("", "", &which));
+    assert_false(TAKEN("\xEF\xBB\xBF#\n", "", &which));
+    memset(huge, 'a', sizeof huge);
+    assert_false(taken(huge, sizeof huge, "a", &which));
+}
+
 static void test_what_is_not_here_has_a_reason(void **state)
 {
     assert_non_null(absent_why("/v1/embeddings"));
@@ -124,7 +159,7 @@ static void test_idle_ones_give_way_in_a_crowd(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_which_key_it_is),
+        cmocka_unit_test(test_which_key_it_is), cmocka_unit_test(test_files_of_keys),
         cmocka_unit_test(test_what_is_not_here_has_a_reason),
         cmocka_unit_test(test_labels_are_escaped_and_values_stand_behind_them),
         cmocka_unit_test(test_a_histogram_adds_up),
