@@ -159,8 +159,11 @@ void progress_outcome(struct progress *p, const struct q_problem *problem, const
     progress_roof(roof, r);
     progress_difference(difference, sizeof difference, r->params, r->base_params);
     progress_name(name, sizeof name, problem);
-    progress_line(p, "[%3d/%d] %s: %.1f us%s%s, default %.1f us, %.1f %% saved in the duel: %s (%d of %d legal tried%s)%s", p->done, p->n,
-                  name, r->time[0].median_us, roof[0] ? ", " : "", roof, r->base_us, 100 * r->gain, difference, o->tried,
-                  o->legal, o->failed ? ", some failed" : "", left);
+    /* The times are of the first size alone, the gain is over all of them: one does not follow from the others. */
+    char won[300] = "its default params stay";
+    if (strcmp(r->params, r->base_params)) snprintf(won, sizeof won, "default params %.1f us; %.1f %% saved%s: %s", r->base_us, 100 * r->gain,
+                                                    r->n_times > 1 ? " over all sizes" : "", difference);
+    progress_line(p, "[%3d/%d] %s: %.1f us%s%s, %s (%d of %d legal tried%s)%s", p->done, p->n, name, r->time[0].median_us, roof[0] ? ", " : "", roof,
+                  won, o->tried, o->legal, o->failed ? ", some failed" : "", left);
     if (o->failed) progress_line(p, "          %d failed, the first: %s", o->failed, o->first_failure);
 }

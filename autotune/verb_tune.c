@@ -18,7 +18,7 @@ static void tell_interrupted(const struct tune_left *l, struct q_err *e)
     if (!l->journal) q_fail(e, Q_EIO, "interrupted: nothing is recorded; the kernels that were built are kept");
     else if (!l->counted)
         q_fail(e, Q_EIO, "interrupted while weight layouts are compared: %d of them are kept; the same command goes on from there", l->kept);
-    else q_fail(e, Q_EIO, "interrupted: what was measured is kept, %d problems are left; the same command goes on from there", l->left);
+    else q_fail(e, Q_EIO, "interrupted: what was measured is kept; the same command goes on from there with what is left: %d problem%s", l->left, l->left == 1 ? "" : "s");
 }
 
 static int measured(const struct options *o, const struct target *t, struct gen *g, const struct build_opts *b, struct compiler *compiler, struct q_err *e)
