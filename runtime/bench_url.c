@@ -9,7 +9,7 @@
 struct reading {
     struct bench_url_got *got;
     struct sse_reader sse;
-    int pieces, done;
+    int pieces, done, finished;   /* finished: by a finish_reason, of a server that sends no [DONE] */
     struct q_err *e;
     int rc;
 };
@@ -33,7 +33,7 @@ static char *request(const struct bench_url_ask *a)
 }
 
 static const cJSON *member(const cJSON *o, const char *name) { return cJSON_GetObjectItemCaseSensitive(o, name); }
-static int whole(const cJSON *o, const char *name, int absent) { const cJSON *v = member(o, name); return cJSON_IsNumber(v) ? v->valueint : absent; }
+static int whole(const cJSON *o, const char *name, int absent) { const cJSON *v = member(o, name); return cJSON_IsNumber(v) && v->valueint >= 0 ? v->valueint : absent; }
 static int has_text(const cJSON *o, const char *name) { const cJSON *v = member(o, name); return cJSON_IsString(v) && *v->valuestring; }
 
 /* Whether a chunk shows the reader something: text, thinking (both names in use) or a tool call. */
@@ -64,6 +64,7 @@ static int on_event(void *arg, const char *data, size_t n)
         if (!r->pieces++) r->got->first_s = now;
         r->got->whole_s = now;
     }
+    r->finished |= has_text(cJSON_GetArrayItem(member(chunk, "choices"), 0), "finish_reason");
     read_usage(member(chunk, "usage"), r->got);
     cJSON_Delete(chunk);
     return r->rc;
@@ -86,6 +87,7 @@ int bench_url_run(struct http_client *c, const struct bench_url_ask *ask, struct
     int rc = http_client_stream(c, "/chat/completions", json, on_bytes, &r, NULL, e);
     if (!rc) rc = r.rc;
     if (!rc && !r.pieces) rc = q_fail(e, Q_EINPUT, "%s/chat/completions: expected a stream of text, found none", http_client_base(c));
+    if (!rc && !r.done && !r.finished) rc = q_fail(e, Q_EIO, "%s/chat/completions: the stream ended before the answer did", http_client_base(c));
     if (!rc && !got->generated) {
         got->counted = 1;
         got->generated = r.pieces;

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "cli.h"
 #include "device_open.h"
+#include "plain.h"
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -46,13 +47,14 @@ void cli_start(struct q_cli *c, const char *verb)
 
 void cli_fact(const struct q_cli *c, const char *fmt, ...)
 {
-    if (c->quiet) return;
+    char line[2048];
     va_list ap;
+    if (c->quiet) return;
     va_start(ap, fmt);
-    fputs("# ", stderr);
-    vfprintf(stderr, fmt, ap);
-    fputc('\n', stderr);
+    vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
+    plain_line(line);
+    fprintf(stderr, "# %s\n", line);
 }
 
 int cli_fail(const struct q_cli *c, const struct q_err *e)

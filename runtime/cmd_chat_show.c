@@ -1,4 +1,5 @@
 #include "cmd_chat_show.h"
+#include "plain.h"
 #include "text.h"
 #include <stdio.h>
 #include <unistd.h>
@@ -25,14 +26,6 @@ void chat_show_begin(struct chat_show *s)
     s->shown = s->line_begun = 0;
 }
 
-static void put_for_terminal(const char *text, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)text[i];
-        putchar((c < ' ' && c != '\n' && c != '\t') || c == 127 ? '?' : c);
-    }
-}
-
 static void put_behind_bars(struct chat_show *s, const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -56,7 +49,7 @@ int chat_show_text(struct chat_show *s, enum q_part part, const char *text, size
     if (q_text_add(&s->text[part], text, n, NULL)) return 1;
     if (part == Q_PART_THINKING && s->hide_thinking) return 0;
     change_part(s, part);
-    if (s->terminal) put_for_terminal(text, n);
+    if (s->terminal) plain_print(stdout, text, n);
     else if (part == Q_PART_THINKING) put_behind_bars(s, text, n);
     else fwrite(text, 1, n, stdout);
     return fflush(stdout);

@@ -5,10 +5,12 @@
 #include "cmd.h"
 #include "json_check.h"
 #include "model.h"
+#include "plain.h"
 #include "reply.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { OPT_RAW = CLI_SAMPLING_END, OPT_SYSTEM, OPT_THINK, OPT_IDS, OPT_GRAMMAR, OPT_SCHEMA };
 
@@ -19,6 +21,7 @@ struct run {
     char *prompt;                /* owned */
     size_t prompt_n;
     int raw, think, ids_out;
+    int terminal;                /* standard output is one: control characters do not reach it */
     long most;                   /* tokens to generate; < 0: until the model ends or the context is full */
     struct cli_sampling sampling;
 
@@ -139,7 +142,8 @@ static int open_constraint(struct run *r, struct q_err *e)
 
 static int print_text(void *arg, enum q_part part, const char *s, size_t n)
 {
-    fwrite(s, 1, n, stdout);
+    if (((const struct run *)arg)->terminal) plain_print(stdout, s, n);
+    else fwrite(s, 1, n, stdout);
     return fflush(stdout);
 }
 
@@ -156,6 +160,7 @@ static int answer(struct run *r, struct q_engine *en, struct q_err *e)
     if (r->ids_out) o.token = print_id;
     else o.text = print_text;
     r->tokenizer = q_engine_tokenizer(en);
+    r->terminal = isatty(STDOUT_FILENO);
     int rc = open_constraint(r, e);
     if (!rc) rc = encode(r, en, e);
     o.constraint = r->constraint;

@@ -108,7 +108,7 @@ static uint32_t read_char(struct reader *r)
 static size_t put_utf8(uint32_t c, char *to)
 {
     int more = c >= 0x10000 ? 3 : c >= 0x800 ? 2 : c >= 0x80 ? 1 : 0;
-    to[0] = (char)(more ? (0xF00u >> more & 0xFF) | c >> 6 * more : c);
+    to[0] = (char)(more ? (0xFF00u >> (more + 1) & 0xFF) | c >> 6 * more : c);
     for (int i = 1; i <= more; i++) to[i] = (char)(0x80 | (c >> 6 * (more - i) & 0x3F));
     return (size_t)more + 1;
 }

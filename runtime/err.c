@@ -1,4 +1,5 @@
 #include "err.h"
+#include "plain.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,8 +23,7 @@ int q_fail(struct q_err *e, int code, const char *fmt, ...)
     int n = vsnprintf(e->text, sizeof e->text, fmt, ap);
     va_end(ap);
     if (n >= (int)sizeof e->text) trim_partial_utf8(e->text);
-    for (char *p = e->text; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7F) *p = '?';
+    plain_line(e->text);
     e->code = code;
     return code;
 }

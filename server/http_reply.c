@@ -2,6 +2,7 @@
 #include "http_impl.h"
 #include "messages_form.h"
 #include "runtime/json_check.h"
+#include "runtime/plain.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +11,9 @@
 void http_plain_line(char *s)
 {
     int utf8 = utf8_valid(s, strlen(s));
+    plain_line(s);
     for (; *s; s++)
-        if ((unsigned char)*s < 0x20 || *s == 0x7F || ((unsigned char)*s > 0x7F && !utf8)) *s = '?';
+        if ((unsigned char)*s > 0x7F && !utf8) *s = '?';
 }
 
 void http_note(struct http_request *rq, const char *fmt, ...)

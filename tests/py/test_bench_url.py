@@ -61,6 +61,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.event("[DONE]")
         time.sleep(WAIT)
         for i in range(PIECES):
+            if fault == "cut" and i == 3:
+                return
             if fault == "breaks" and i == 3:
                 return self.event({"error": {"message": "out of luck"}})
             if i:
@@ -111,7 +113,8 @@ def test_servers_with_less():
     assert done.returncode == 1                       # even the scale's second prompt is too long
 
 
-@pytest.mark.parametrize("fault, said", [("page", "status 502: <html>Bad Gateway"), ("breaks", "the server broke off: out of luck"), ("nothing", "expected a stream of text")])
+@pytest.mark.parametrize("fault, said", [("page", "status 502: <html>Bad Gateway"), ("breaks", "the server broke off: out of luck"), ("nothing", "expected a stream of text"),
+                                         ("cut", "the stream ended before the answer did")])
 def test_what_goes_wrong_is_one_line(fault, said):
     refused(bench(Fake(fault), "-p", "50", "-r", "1", "--json"), said)
 

@@ -528,3 +528,11 @@ def test_the_cursor_stands_where_the_text_is(terminal, text, columns):
     whole = unicodedata.normalize("NFC", text.removesuffix("x"))
     assert f"# prompt {prompt_of_run(whole)} tokens" in t.read_until("tok/s; answer")
     leave(t)
+
+
+def test_an_answer_does_not_steer_the_terminal():
+    run = [QUARRY, "run", "-m", TINY, "-t", "1", "-q", "-p", "x", "--grammar", r'root ::= "\x1B[31m\u009B2J\u00A0a!"']
+    t = Terminal(program=run)
+    shown = t.read_until("a!")
+    assert t.close() == 0 and "\x1b" not in shown and "\x9b" not in shown and "?[31m?2J\xa0a!" in shown
+    assert subprocess.run(run, capture_output=True, timeout=60, env=environment()).stdout == "\x1b[31m\x9b2J\xa0a!\n".encode()

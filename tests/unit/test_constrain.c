@@ -132,6 +132,7 @@ static const struct sample {
     const char *yes[12], *no[14];
 } samples[] = {
     /* GBNF */
+    {GBNF, "root ::= \"\\u00e9한😀\\U0001F600\\x7e\"", {"\xC3\xA9한😀😀~"}, {"\xA9", "é", "한", "\x83\xA9"}},
     {GBNF, "root ::= \"a\" | \"bc\" # note\n", {"a", "bc"}, {"", "b", "ab", "c", "a "}},
     {GBNF, "root ::= x{2,3} y* z? \"!\"+\nx ::= [a-c]\ny ::= [^a-z!]\nz ::= \"\\x41\\u00e9\\n\"", {"ab!", "abc!!", "cc1한!", "aaA\xC3\xA9\n!"}, {"a!"
      , "abca!", "ab", "abd!"}},
@@ -151,6 +152,7 @@ static const struct sample {
     {REGEX, "(?:ab|c)*\\.\\w\\s\\S", {".a b", "abcab._\tx"}, {"ab", "abc.a", ".a  "}},
     {REGEX, "[^\\d\\]x-z]{2}", {"ab", "한글"}, {"a", "1a", "x]", "zz", "abc"}},
     {REGEX, "^a{2,}?$", {"aa", "aaaa"}, {"a", "ab"}},
+    {REGEX, "한\\u00e9é😀?", {"한éé", "한éé😀"}, {"한", "한é", "\xCD\x95\x9C"}},
     {REGEX, "[가-힣]+\\u0021\\x41", {"한글!A"}, {"!A", "한글", "a!A"}},
     {REGEX, "a{,3}", {"a{,3}"}, {"aa"}},
     /* schemas: types */

@@ -5,6 +5,7 @@
 #include "server/exposition.c"
 #include "server/json_text.c"
 #include "server/keys.c"
+#include "runtime/plain.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <unistd.h>
@@ -59,6 +60,16 @@ static void test_files_of_keys(void **state)
     assert_false(TAKEN("\xEF\xBB\xBF#\n", "", &which));
     memset(huge, 'a', sizeof huge);
     assert_false(taken(huge, sizeof huge, "a", &which));
+}
+
+/* What terminals obey is not shown to them; whole characters whose bytes look alike are. */
+static void test_lines_are_plain(void **state)
+{
+    char line[] = "a\x1b[31m\xc2\x9b" "2J\xc2\x85\x7f\n\t \xc2\xa0\xc2\xb5\xec\x95\x88\xf0\x9f\x98\x80", cut[] = "x\xc2";
+    plain_line(line);
+    assert_string_equal(line, "a?[31m??2J????? \xc2\xa0\xc2\xb5\xec\x95\x88\xf0\x9f\x98\x80");
+    plain_line(cut);
+    assert_string_equal(cut, "x\xc2");
 }
 
 static void test_what_is_not_here_has_a_reason(void **state)
@@ -159,7 +170,7 @@ static void test_idle_ones_give_way_in_a_crowd(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_which_key_it_is), cmocka_unit_test(test_files_of_keys),
+        cmocka_unit_test(test_which_key_it_is), cmocka_unit_test(test_files_of_keys), cmocka_unit_test(test_lines_are_plain),
         cmocka_unit_test(test_what_is_not_here_has_a_reason),
         cmocka_unit_test(test_labels_are_escaped_and_values_stand_behind_them),
         cmocka_unit_test(test_a_histogram_adds_up),
