@@ -33,7 +33,14 @@ static char *request(const struct bench_url_ask *a)
 }
 
 static const cJSON *member(const cJSON *o, const char *name) { return cJSON_GetObjectItemCaseSensitive(o, name); }
-static int whole(const cJSON *o, const char *name, int absent) { const cJSON *v = member(o, name); return cJSON_IsNumber(v) && v->valueint >= 0 ? v->valueint : absent; }
+
+static int whole(const cJSON *o, const char *name, int absent)
+{
+    const cJSON *v = member(o, name);
+    return cJSON_IsNumber(v) && v->valueint >= 0 ? v->valueint : absent;
+}
+
+
 static int has_text(const cJSON *o, const char *name) { const cJSON *v = member(o, name); return cJSON_IsString(v) && *v->valuestring; }
 
 /* Whether a chunk shows the reader something: text, thinking (both names in use) or a tool call. */

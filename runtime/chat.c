@@ -97,16 +97,33 @@ static int append_begun(struct q_chat *c, struct prompt *p, const struct q_chat_
     return rc ? rc : append_guarded(c, p, b->content, e);
 }
 
-int q_chat_continue(struct q_chat *c, const char *messages, const char *tools, const char *options, const struct q_chat_begun *begun,
-                    struct tok_ids *ids, struct q_err *e)
+int q_chat_render(struct q_chat *c, const char *messages, const char *tools, const char *options, const struct q_chat_begun *begun,
+                  char **text, size_t *n, struct q_err *e)
 {
     struct chat_text_guard g = {guard, c};
     struct chat_request r = {.messages = messages, .tools = tools, .options = options, .add_generation_prompt = true, .guard = &g};
     struct prompt p = {0};
     int rc = chat_template_render(c->template, &r, &p.at, &p.n, e);
     if (!rc && begun) rc = append_begun(c, &p, begun, e);
-    if (!rc) rc = tok_encode(c->tokenizer, p.at, p.n, TOK_PARSE_CONTROL | TOK_GUARDED, ids, e);
-    free(p.at);
+    if (rc) free(p.at);
+    else *text = p.at, *n = p.n;
+    return rc;
+}
+
+int q_chat_ids(const struct q_chat *c, const char *text, size_t n, struct tok_ids *ids, struct q_err *e)
+{
+    return tok_encode(c->tokenizer, text, n, TOK_PARSE_CONTROL | TOK_GUARDED, ids, e);
+}
+
+int q_chat_continue(struct q_chat *c, const char *messages, const char *tools, const char *options, const struct q_chat_begun *begun,
+                    struct tok_ids *ids, struct q_err *e)
+{
+    char *text;
+    size_t n;
+    int rc = q_chat_render(c, messages, tools, options, begun, &text, &n, e);
+    if (rc) return rc;
+    rc = q_chat_ids(c, text, n, ids, e);
+    free(text);
     return rc;
 }
 

@@ -25,6 +25,11 @@ struct q_chat_begun {
 int q_chat_continue(struct q_chat *c, const char *messages, const char *tools, const char *options, const struct q_chat_begun *begun,
                     struct tok_ids *ids, struct q_err *e);
 
+/* Its two halves. Rendering is one thread's at a time; *text [*n] is malloc'd. Reading it as ids is any thread's at any time. */
+int q_chat_render(struct q_chat *c, const char *messages, const char *tools, const char *options, const struct q_chat_begun *begun,
+                  char **text, size_t *n, struct q_err *e);
+int q_chat_ids(const struct q_chat *c, const char *text, size_t n, struct tok_ids *ids, struct q_err *e);
+
 /* A text that a message can hold: UTF-8 without NUL. `what` begins the error line ("the prompt"), which names the byte. */
 int q_chat_check_text(const char *what, const char *text, size_t n, struct q_err *e);
 

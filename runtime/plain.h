@@ -1,5 +1,6 @@
 /* Text from outside (a model, a file, a client, a server) on its way to a terminal or into a line of a log: what would be obeyed
- * there instead of shown becomes '?'. Those are the control characters of ASCII and, in UTF-8, U+0080 to U+009F, which terminals obey as ESC and a letter. */
+ * there instead of shown becomes '?'. Those are the control characters of ASCII and, in UTF-8, U+0080 to U+009F, which terminals obey as
+ * ESC and a letter. */
 #ifndef Q_PLAIN_H
 #define Q_PLAIN_H
 

@@ -65,7 +65,7 @@ static void read_prompt(struct fields *f, struct ask *a, struct server *sv, stru
     int go_on = may_continue(f);
     cJSON *messages = (cJSON *)field_get(f, "messages"); /* f's own tree */
     if (fields_bad(f)) return;
-    if (!chat_messages_read(&p.messages, messages, span_member(body, "messages"), go_on, f->x)) {
+    if (!chat_messages_read(&p.messages, messages, span_member(body, "messages"), q_engine_ctx(worker_engine(sv->worker)), go_on, f->x)) {
         p.options = read_thinking(f, sv->o.kwargs, p.messages.switched, &a->job.think_budget);
         p.tools = read_tools(f, a, sv, body, schema);
         if (!fields_finish(f, completion_unsupported, n_completion_unsupported, sv->told)) encode(a, sv, &p, f->x);

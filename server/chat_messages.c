@@ -24,9 +24,9 @@ static int check_part(const cJSON *part, int message, int i, struct api_error *x
     return api_fail(x, 400, "unsupported_content", param, "%s: parts of type '%.40s' are not supported by this version, only text", param, t);
 }
 
-static int check_messages(const cJSON *messages, struct api_error *x)
+static int check_messages(const cJSON *messages, int ctx, struct api_error *x)
 {
-    int i = 0, k;
+    int i = 0, k, parts = 0;
     if (!cJSON_IsArray(messages) || !messages->child)
         return api_fail(x, 400, NULL, "messages", "field 'messages': expected a list of at least one message");
     for (const cJSON *m = messages->child; m; m = m->next, i++) {
@@ -35,8 +35,10 @@ static int check_messages(const cJSON *messages, struct api_error *x)
         k = 0;
         for (const cJSON *part = content->child; part; part = part->next)
             if (check_part(part, i, k++, x)) return -1;
+        parts += k;
     }
-    return 0;
+    if (i <= ctx && parts <= ctx) return 0;
+    return api_fail(x, 400, "context_length_exceeded", "messages", "there are %d messages of %d parts and the context has %d tokens", i, parts, ctx);
 }
 
 /* ---- the switch in the text ---- */
@@ -139,10 +141,10 @@ static void put_messages(struct text *t, struct span list, const cJSON *messages
     text_put(t, "]");
 }
 
-int chat_messages_read(struct chat_messages *out, cJSON *messages, struct span list, int may_continue, struct api_error *x)
+int chat_messages_read(struct chat_messages *out, cJSON *messages, struct span list, int ctx, int may_continue, struct api_error *x)
 {
     *out = (struct chat_messages){.switched = -1};
-    if (check_messages(messages, x)) return -1;
+    if (check_messages(messages, ctx, x)) return -1;
     int n = cJSON_GetArraySize(messages);
     const cJSON *last = cJSON_GetArrayItem(messages, n - 1);
     if (may_continue && n > 1 && has_role(last, "assistant") && take_begun(out, last, n - 1, x)) return -1;

@@ -16,9 +16,10 @@ struct chat_messages {
     struct q_chat_begun begun;           /* owned texts */
 };
 
-/* messages: the parsed list, which may be changed; list: its text. may_continue: a last message of the assistant's is an answer's
+/* messages: the parsed list, which may be changed; list: its text. ctx: tokens of a context; more messages and parts than that are refused before
+ * a template takes its time over them. may_continue: a last message of the assistant's is an answer's
  * beginning. 0 or -1 with *x. */
-int chat_messages_read(struct chat_messages *m, cJSON *messages, struct span list, int may_continue, struct api_error *x);
+int chat_messages_read(struct chat_messages *m, cJSON *messages, struct span list, int ctx, int may_continue, struct api_error *x);
 void chat_messages_free(struct chat_messages *m);
 
 #endif

@@ -16,6 +16,8 @@ static int effort_of(struct fields *f, const char *name, const char *effort)
 }
 
 /* An object, or NULL: absent, or a fault. */
+enum { MOST_OPTIONS = 1000 };   /* each is looked for among the others */
+
 static const cJSON *read_object(struct fields *f, const char *name)
 {
     const cJSON *v = field_get(f, name);
@@ -127,6 +129,9 @@ char *read_thinking(struct fields *f, const char *server_default, int in_text, i
     on = stronger(on, field_bool(f, "enable_thinking", -1));
     int keep = field_bool(f, "preserve_thinking", -1);
     inner_switch(f, kwargs, "chat_template_kwargs", "enable_thinking");
+    int n = cJSON_GetArraySize(kwargs);
+    if (n > MOST_OPTIONS)
+        api_fail(f->x, 400, NULL, "chat_template_kwargs", "field 'chat_template_kwargs': expected at most %d options, found %d", MOST_OPTIONS, n);
     *budget = read_budget(f, reasoning, thinking);
     if (fields_bad(f)) return NULL;
     cJSON *options = server_default ? cJSON_Parse(server_default) : cJSON_CreateObject();

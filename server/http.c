@@ -218,7 +218,8 @@ static int limit_connections(struct connection_limits *l, unsigned *most, struct
     getrlimit(RLIMIT_NOFILE, &files);
     *most = (unsigned)(l->many + CROWD_CONNECTIONS);
     if (files.rlim_cur < SPARE_FILES + 8)
-        return q_fail(e, Q_ELIMIT, "expected a limit of at least %d open files (ulimit -n), found %llu", SPARE_FILES + 8, (unsigned long long)files.rlim_cur);
+        return q_fail(e, Q_ELIMIT, "expected a limit of at least %d open files (ulimit -n), found %llu", SPARE_FILES + 8,
+                      (unsigned long long)files.rlim_cur);
     if (files.rlim_cur - SPARE_FILES >= *most) return Q_OK;
     *most = (unsigned)files.rlim_cur - SPARE_FILES;
     l->many = (int)(*most - (*most / 4 < CROWD_CONNECTIONS ? *most / 4 : CROWD_CONNECTIONS));

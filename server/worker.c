@@ -7,6 +7,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+/* A chat template is one thread's at a time. */
+enum { CHATS = 4 };
+struct chat_place {
+    pthread_mutex_t lock;
+    struct q_chat *chat;             /* owned; guarded by lock once the worker is ready */
+};
+
 struct worker {
     struct worker_opts o;
     pthread_t thread;
@@ -15,15 +22,22 @@ struct worker {
     struct q_engine *engine;         /* owned; written before WORKER_READY */
     struct tasks *tasks;             /* owned; written before WORKER_READY */
     struct q_sampling_params sampling;
-    pthread_mutex_t chat_lock;
-    struct q_chat *chat;             /* owned; NULL: no_chat says why */
-    struct q_err no_chat;
+    struct chat_place chat[CHATS];
+    atomic_uint next_chat;           /* the one to wait for where all are busy */
+    struct q_err no_chat;            /* why there are none, if no_chat.code */
 };
 
 static void set_state(struct worker *w, enum worker_state s)
 {
     atomic_store(&w->state, s);
     w->o.changed(w->o.arg);
+}
+
+static int open_chats(struct worker *w, struct q_err *e)
+{
+    int rc = Q_OK;
+    for (int i = 0; i < CHATS && !rc; i++) rc = q_chat_open(&w->chat[i].chat, w->engine, w->o.jinja, e);
+    return rc;
 }
 
 static int open_all(struct worker *w, struct q_err *e)
@@ -35,7 +49,7 @@ static int open_all(struct worker *w, struct q_err *e)
     if (!rc) rc = warm_up(w->engine, e);
     if (!rc) rc = tasks_open(&w->tasks, w->engine, w->o.queue, e);
     /* A template that was asked for must work; a file without one still serves tokens. */
-    if (!rc && q_chat_open(&w->chat, w->engine, w->o.jinja, &w->no_chat) && w->no_chat.code != Q_EMISS) {
+    if (!rc && open_chats(w, &w->no_chat) && w->no_chat.code != Q_EMISS) {
         *e = w->no_chat;
         rc = e->code;
     }
@@ -57,10 +71,12 @@ static void *run(void *arg)
 
 static void free_all(struct worker *w)
 {
-    q_chat_close(w->chat);
+    for (int i = 0; i < CHATS; i++) {
+        q_chat_close(w->chat[i].chat);
+        pthread_mutex_destroy(&w->chat[i].lock);
+    }
     tasks_close(w->tasks);
     q_engine_close(w->engine);
-    pthread_mutex_destroy(&w->chat_lock);
     free(w);
 }
 
@@ -69,7 +85,7 @@ int worker_start(struct worker **out, const struct worker_opts *o, struct q_err 
     struct worker *w = calloc(1, sizeof *w);
     if (!w) return q_fail(e, Q_EMEM, "no memory for the engine's thread");
     w->o = *o;
-    pthread_mutex_init(&w->chat_lock, NULL);
+    for (int i = 0; i < CHATS; i++) pthread_mutex_init(&w->chat[i].lock, NULL);
     if (pthread_create(&w->thread, NULL, run, w)) {
         free_all(w);
         return q_fail(e, Q_EIO, "cannot start the engine's thread");
@@ -92,15 +108,29 @@ void worker_stop(struct worker *w)
     free_all(w);
 }
 
+static struct chat_place *take_chat(struct worker *w)
+{
+    for (int i = 0; i < CHATS; i++)
+        if (!pthread_mutex_trylock(&w->chat[i].lock)) return &w->chat[i];
+    struct chat_place *p = &w->chat[atomic_fetch_add(&w->next_chat, 1) % CHATS];
+    pthread_mutex_lock(&p->lock);
+    return p;
+}
+
 int worker_encode(struct worker *w, const char *messages, const char *tools, const char *options, const struct q_chat_begun *begun,
                   struct tok_ids *ids, struct q_err *e)
 {
-    if (!w->chat) {
+    if (w->no_chat.code) {
         *e = w->no_chat;
         return e->code;
     }
-    pthread_mutex_lock(&w->chat_lock);
-    int rc = q_chat_continue(w->chat, messages, tools, options, begun, ids, e);
-    pthread_mutex_unlock(&w->chat_lock);
+    char *text;
+    size_t n;
+    struct chat_place *p = take_chat(w);
+    int rc = q_chat_render(p->chat, messages, tools, options, begun, &text, &n, e);
+    pthread_mutex_unlock(&p->lock);
+    if (rc) return rc;
+    rc = q_chat_ids(p->chat, text, n, ids, e);
+    free(text);
     return rc;
 }

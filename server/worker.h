@@ -1,7 +1,7 @@
 /* The engine's thread: opens the model, then runs the queue's jobs (tasks.h).
  *
  * Only this thread runs the engine. Once it is ready, other threads may read what never changes (model, tokenizer, sizes) and render
- * prompts through worker_encode, which takes one at a time.
+ * prompts through worker_encode, which takes a few at a time: one that takes long does not hold up the others.
  */
 #ifndef S_WORKER_H
 #define S_WORKER_H

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 import pytest
@@ -212,6 +213,27 @@ def test_more_connections_than_there_is_room_for(start):
         time.sleep(0.2)
     for i in idle:
         i.close()
+
+
+def test_a_prompt_that_takes_long_to_write_holds_up_nobody(start):
+    s = start("-c", 32768, "--parallel", 1)
+    call = {"role": "assistant", "content": "", "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}
+    long = [*NORWAY["messages"], *[call, {"role": "tool", "content": "y", "tool_call_id": "a"}] * 12000]
+    told = []
+    thread = threading.Thread(target=lambda: told.append(s.chat(messages=long)))
+    thread.start()
+    time.sleep(0.3)
+    assert s.chat(**NORWAY)[1]["choices"][0]["message"]["content"] == OSLO and thread.is_alive()
+    thread.join()
+    assert told[0][0] == 400 and told[0][1]["error"]["code"] == "context_length_exceeded"
+
+
+def test_what_cannot_fit_is_refused_before_it_takes_time(server):
+    begin = time.monotonic()
+    for messages in (NORWAY["messages"] * 40000, [{"role": "user", "content": [{"type": "text", "text": ""}] * 40000}]):
+        assert is_error(*server.ask("POST", "/v1/chat/completions", {"messages": messages}), 400)["code"] == "context_length_exceeded"
+    is_error(*server.ask("POST", "/v1/chat/completions", {**NORWAY, "chat_template_kwargs": {f"k{i}": i for i in range(60000)}}), 400)
+    assert time.monotonic() - begin < 20
 
 
 def ticks(process):
