@@ -49,11 +49,11 @@ void bed_unload(struct bed *b, struct q_kernel *k)
 
 /* --- truths ------------------------------------------------------------------------------------------------------------ */
 
-int bed_truth_make(struct bed *b, struct bed_truth *t, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size,
-                   unsigned long long seed, struct q_err *e)
+int bed_truth_make(struct bed *b, struct bed_truth *t, const struct bed_truth *beside, const struct op_ref *ref, const struct q_shape *s,
+                   const struct ref_size *size, unsigned long long seed, struct q_err *e)
 {
     memset(t, 0, sizeof *t);
-    int rc = trial_truth_make(&t->truth, ref, s, size, seed, e);
+    int rc = trial_truth_make(&t->truth, beside ? &beside->truth : NULL, ref, s, size, seed, e);
     if (!rc && b->card) rc = placed_open(&t->placed, b->card, &t->truth.t, ref, size, e);
     return rc;
 }

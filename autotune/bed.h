@@ -43,8 +43,9 @@ struct bed_truth {
     struct trial_truth truth;
     struct placed placed;
 };
-int bed_truth_make(struct bed *b, struct bed_truth *t, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size,
-                   unsigned long long seed, struct q_err *e);
+/* beside: as trial_truth_make takes it. */
+int bed_truth_make(struct bed *b, struct bed_truth *t, const struct bed_truth *beside, const struct op_ref *ref, const struct q_shape *s,
+                   const struct ref_size *size, unsigned long long seed, struct q_err *e);
 void bed_truth_free(struct bed *b, struct bed_truth *t);
 /* Whether the truth is still what was computed. */
 int bed_truth_intact(const struct bed_truth *t);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Kernels that are worked on at a time: their texts are held in memory. */
-enum { BATCH = 64, DEPTH = 8 };
+enum { BATCH = 256, DEPTH = 8 };
 
 /* What becomes of a record. */
 enum use { LEFT_OUT, AS_DATA, MADE_HERE, AS_IT_CAME };
@@ -20,6 +20,7 @@ struct item {
     struct record_object object;         /* its description */
     enum use use;
     char path[Q_PATH];                   /* of the object; "": a choice without a kernel */
+    char ref[24];                        /* of its op */
 };
 
 struct import {
@@ -269,17 +270,21 @@ static int write_item(struct import *im, struct item *it, struct q_err *e)
     return rc;
 }
 
+/* Those that are held against the same truth stand together. */
 static int compare_items(const void *a, const void *b)
 {
-    const struct record *x = &((const struct item *)a)->record, *y = &((const struct item *)b)->record;
-    int c = strcmp(x->op, y->op);
-    return c ? c : strcmp(x->shape, y->shape);
+    const struct item *x = a, *y = b;
+    int c = strcmp(x->ref, y->ref);
+    if (!c) c = strcmp(x->record.shape, y->record.shape);
+    return c ? c : strcmp(x->record.op, y->record.op);
 }
 
 static int do_batch(struct import *im, struct q_err *e)
 {
     int rc = Q_OK;
-    qsort(im->items, (size_t)im->n, sizeof *im->items, compare_items);
+    for (int i = 0; i < im->n && !rc; i++)
+        if (im->items[i].use != AS_DATA && is_kernel(&im->items[i])) rc = gen_ref(im->o->g, im->items[i].record.op, im->items[i].ref, e);
+    if (!rc) qsort(im->items, (size_t)im->n, sizeof *im->items, compare_items);
     for (int i = 0; i < im->n && !rc; i++)
         if (im->items[i].use == AS_IT_CAME) rc = stage(im, i, e);
     if (!rc) rc = compile_batch(im, e);

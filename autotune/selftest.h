@@ -12,7 +12,8 @@ struct selftest {
     const struct measurer *m;
     struct gen *g;
     const struct q_card *card;             /* this machine's */
-    char ref[24], shape[224];              /* of the cases that the child holds: records of one problem stand together */
+    char ref[24], shape[224];              /* of the cases that the child holds: records of one ref and shape stand together */
+    struct measure_size check[2];
 };
 
 /* Q_EINTERNAL: the kernel is wrong here, the line says how. Other codes end the testing. */

@@ -1,15 +1,22 @@
 #include "trial.h"
 #include <string.h>
 
-int trial_make(struct trial_case *t, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size, unsigned long long seed,
-               struct q_err *e)
+static int make(struct trial_case *t, const struct ref_case *beside, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size,
+                unsigned long long seed, struct q_err *e)
 {
     memset(t, 0, sizeof *t);
     if (ref->args_bytes > sizeof t->args) return q_fail(e, Q_EINTERNAL, "%s: its arguments have more than %zu bytes", ref->op, sizeof t->args);
     t->c = ref_case_open();
+    ref_case_borrow(t->c, beside);
     if (!ref->make(t->c, t->args, s, size, seed)) return Q_OK;
     trial_free(t);
     return q_fail(e, Q_EINTERNAL, "%s: its ref makes no case of this shape", ref->op);
+}
+
+int trial_make(struct trial_case *t, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size, unsigned long long seed,
+               struct q_err *e)
+{
+    return make(t, NULL, ref, s, size, seed, e);
 }
 
 void trial_free(struct trial_case *t)
@@ -49,11 +56,11 @@ int trial_check(struct q_team *team, trial_fn fn, const struct op_ref *ref, cons
     return rc;
 }
 
-int trial_truth_make(struct trial_truth *t, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size,
-                     unsigned long long seed, struct q_err *e)
+int trial_truth_make(struct trial_truth *t, const struct trial_truth *beside, const struct op_ref *ref, const struct q_shape *s,
+                     const struct ref_size *size, unsigned long long seed, struct q_err *e)
 {
     memset(t, 0, sizeof *t);
-    int rc = trial_make(&t->t, ref, s, size, seed, e);
+    int rc = make(&t->t, beside ? beside->t.c : NULL, ref, s, size, seed, e);
     if (rc) return rc;
     t->begin = ref_case_copy(t->t.c);
     ref->run(t->t.args, s);

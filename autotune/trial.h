@@ -34,8 +34,9 @@ struct trial_truth {
     unsigned long long begin_hash, want_hash;    /* of their outputs */
 };
 
-int trial_truth_make(struct trial_truth *t, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size,
-                     unsigned long long seed, struct q_err *e);
+/* beside: a truth of the same op and shape, whose weights serve both and which is freed no sooner; NULL: weights of its own. */
+int trial_truth_make(struct trial_truth *t, const struct trial_truth *beside, const struct op_ref *ref, const struct q_shape *s,
+                     const struct ref_size *size, unsigned long long seed, struct q_err *e);
 void trial_truth_free(struct trial_truth *t);
 /* As trial_check, on the truth's own case. */
 int trial_truth_check(struct trial_truth *t, struct q_team *team, trial_fn fn, const char *numerics, unsigned long long *hash, struct q_err *e);

@@ -87,7 +87,7 @@ static int do_problem(struct worker *w, struct problem *p, const cJSON *q, struc
     int rc = shape_parse(&p->shape, shape, e);
     for (int i = 0; i < CHECKS && !rc; i++) {
         p->check[i] = size_of(w, cJSON_GetArrayItem(check, i), 0);
-        rc = bed_truth_make(&w->bed, &p->truth[i], p->ref, &p->shape, &p->check[i], seed_of(i), e);
+        rc = bed_truth_make(&w->bed, &p->truth[i], i ? &p->truth[0] : NULL, p->ref, &p->shape, &p->check[i], seed_of(i), e);
     }
     cJSON_ArrayForEach(item, time) {
         struct ref_size size = size_of(w, item, 1);

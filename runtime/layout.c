@@ -62,7 +62,17 @@ static void r16u_pack(const struct q_format *f, void *dst, const void *src, int6
     pack_cells(dst, src, k, row0, row1, 0x80808080u);
 }
 
-static void cells_row(float *dst, const void *w, int64_t k, int64_t row, unsigned flip)
+static inline void unpack_block(int8_t *q, const unsigned char *cell, int r, uint32_t flip)
+{
+    uint32_t word[WORDS];
+    for (int i = 0; i < WORDS; i++) {
+        memcpy(&word[i], cell + CELL_WORDS + (i * GROUP + r) * 4, 4);
+        word[i] ^= flip;
+    }
+    memcpy(q, word, sizeof word);
+}
+
+static void cells_row(float *dst, const void *w, int64_t k, int64_t row, uint32_t flip)
 {
     int64_t blocks = k / BLOCK;
     int r = (int)(row % GROUP);
@@ -71,8 +81,9 @@ static void cells_row(float *dst, const void *w, int64_t k, int64_t row, unsigne
         uint16_t half;
         memcpy(&half, cell + 2 * r, 2);
         float d = q_half_to_float(half);
-        for (int i = 0; i < BLOCK; i++)
-            dst[i] = d * (float)(int8_t)(cell[CELL_WORDS + (i / 4 * GROUP + r) * 4 + i % 4] ^ flip);
+        int8_t q[BLOCK];
+        unpack_block(q, cell, r, flip);
+        for (int i = 0; i < BLOCK; i++) dst[i] = d * (float)q[i];
     }
 }
 
@@ -83,7 +94,7 @@ static void r16_row(const struct q_format *f, float *dst, const void *w, int64_t
 
 static void r16u_row(const struct q_format *f, float *dst, const void *w, int64_t n, int64_t k, int64_t row)
 {
-    cells_row(dst, w, k, row, 0x80);
+    cells_row(dst, w, k, row, 0x80808080u);
 }
 
 /* q8_0: a plane of int8 [n][k], behind it a plane of half scales [n][k / 32], so that whole aligned words of both are read. */

@@ -11,6 +11,8 @@ unsigned long long ref_next(unsigned long long *seed)
     return z ^ (z >> 31);
 }
 
+void ref_skip(unsigned long long *seed, unsigned long long draws) { *seed += draws * 0x9E3779B97F4A7C15ull; }
+
 double ref_uniform(unsigned long long *seed, double lo, double hi)
 {
     return lo + (hi - lo) * (double)(ref_next(seed) >> 11) * 0x1p-53;
@@ -22,9 +24,24 @@ double ref_normal(unsigned long long *seed)
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
+struct fill {
+    f32 *p;
+    unsigned long long seed;
+    double scale;
+};
+
+static void fill_part(void *arg, i64 begin, i64 end)
+{
+    const struct fill *f = arg;
+    unsigned long long seed = f->seed;
+    ref_skip(&seed, (unsigned long long)begin * REF_NORMAL_DRAWS);
+    for (i64 i = begin; i < end; i++) f->p[i] = (f32)(f->scale * ref_normal(&seed));
+}
+
 void ref_fill_f32(f32 *p, size_t n, unsigned long long *seed, double scale)
 {
-    for (size_t i = 0; i < n; i++) p[i] = (f32)(scale * ref_normal(seed));
+    ref_share((i64)n, 16384, fill_part, &(struct fill){ p, *seed, scale });
+    ref_skip(seed, n * REF_NORMAL_DRAWS);
 }
 
 f32 ref_half_to_f32(u16 h)

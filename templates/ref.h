@@ -1,20 +1,29 @@
 /* What an op's ref.c offers to the tests and to the tuner: a case (buffers filled from a seed, for one shape), the truth on it.
  *
  * `make` fills the op's argument struct and takes every buffer from ref_buf, which puts canaries around it and remembers its role; two
- * calls with one seed give equal cases. `run` computes the outputs of the case in plain scalar C with double accumulation, reading
- * only what the op may read. A checker makes two cases, runs the truth on one and the candidate on the other, and compares every
- * OUT and INOUT buffer within its tolerance. Outputs start as NaN (0xFF bytes).
+ * calls with one seed give equal cases. `run` computes the outputs of the case in plain C with double accumulation, reading only what
+ * the op may read. Both take all processors where they have much to do (ref_share): nothing may be timed meanwhile. A checker makes
+ * two cases, runs the truth on one and the candidate on the other, and compares every OUT and INOUT buffer within its tolerance.
+ * Buffers start as NaN (0xFF bytes), but for inputs of bytes, which `make` fills whole.
  */
 #ifndef REF_H
 #define REF_H
 
 #include "runtime/kernel.h"
+#include "runtime/layout.h"
 #include "runtime/shape.h"
 #include <stddef.h>
 
 enum ref_role { REF_IN, REF_OUT, REF_INOUT, REF_WORK };
 /* REF_POINTERS: structures that hold addresses of other buffers of the case, in bytes. */
 enum ref_elem { REF_F32, REF_F16, REF_I32, REF_I8, REF_BYTES, REF_POINTERS };
+
+/* For a loop of sums that much time goes to: built for wide vectors too, and chosen by the processor. */
+#if defined(__x86_64__)
+#define REF_WIDE __attribute__((target_clones("default", "avx2")))
+#else
+#define REF_WIDE
+#endif
 
 struct ref_case;
 /* A buffer of `count` elements, 64-byte aligned, canaries on both sides. tol: largest |got - want| accepted, relative to the largest
@@ -26,6 +35,12 @@ void ref_buf_half(struct ref_case *c, const void *data, double most);
 /* Cases, for the checkers (templates/ref_case.c). */
 struct ref_case *ref_case_open(void);
 void ref_case_close(struct ref_case *c);
+/* Weights that `from` has and `c` is still to make are taken from there: the same bytes for both, written by neither. `from` outlives
+ * c's use. */
+void ref_case_borrow(struct ref_case *c, const struct ref_case *from);
+/* For those who fill such buffers: the data of that name in the case borrowed from, where it has at least so many bytes, now c's as well;
+ * else NULL. */
+void *ref_buf_borrowed(struct ref_case *c, const char *name, size_t bytes);
 /* Canaries intact, inputs as in `want`, outputs within their tolerance of `want` for that numerics class (struct gen_kernel). The line names
  * buffer, index and both values. numerics NULL: values are not compared (a repeat, which ref_case_hash judges faster). */
 int ref_case_compare(const struct ref_case *want, const struct ref_case *got, const char *numerics, struct q_err *e);
@@ -72,11 +87,29 @@ struct op_ref {
     void (*run)(const void *args, const struct q_shape *s);
 };
 
-/* Helpers shared by the refs (templates/ref.c, ref_step.c). An op's ref.c defines `const struct op_ref ref_OP`. */
+/* Helpers shared by the refs (templates/ref.c, ref_share.c, ref_step.c, ref_weights.c). An op's ref.c defines `const struct op_ref ref_OP`. */
 unsigned long long ref_next(unsigned long long *seed);             /* splitmix64 */
-double ref_uniform(unsigned long long *seed, double lo, double hi);
+/* As `draws` numbers drawn: threads begin in the middle. */
+void ref_skip(unsigned long long *seed, unsigned long long draws);
+double ref_uniform(unsigned long long *seed, double lo, double hi);    /* one draw */
+enum { REF_NORMAL_DRAWS = 2 };
 double ref_normal(unsigned long long *seed);
 void ref_fill_f32(f32 *p, size_t n, unsigned long long *seed, double scale);      /* normal(0, scale) */
+/* Calls part for pieces of [0, n) of at least `least`, on all processors where there are two or more; returns when all are done. Pieces must not
+ * depend on each other. */
+void ref_share(i64 n, i64 least, void (*part)(void *arg, i64 begin, i64 end), void *arg);
+/* A weight of n rows of k in a layout that fits. block: draws one q8_0 block, by `draws` numbers; other formats are normal numbers. */
+struct ref_weights {
+    const struct q_format *format;
+    const struct q_layout *layout;
+    i64 n, k;
+    void (*block)(unsigned char *block, unsigned long long *seed);
+    int draws;
+};
+/* `copies` of them with contents of their own, ref_weights_bytes apart: whole 64-byte lines, but for rows as in the file, which experts keep.
+ * Or those of the case that c borrows from. */
+void *ref_weights(struct ref_case *c, const struct ref_weights *w, int copies, unsigned long long *seed);
+i64 ref_weights_bytes(const struct ref_weights *w);
 f32 ref_half_to_f32(u16 h);
 u16 ref_f32_to_half(f32 x);
 /* A step of `size`: sequences of uneven row counts, pages handed out in shuffled order, one or two segments a sequence (load -1 for

@@ -1,9 +1,12 @@
 /* A case: the buffers of one trial, each between canaries, and the comparison of two cases.
  * Built with AddressSanitizer the canaries are poisoned instead, so that a read beyond a buffer shows as well. */
+#define _GNU_SOURCE
 #include "templates/ref.h"
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #endif
@@ -16,11 +19,13 @@ struct buffer {
     enum ref_elem elem;
     size_t count, bytes;
     double tol, half;               /* half: absolute; 0: tol holds for every class */
-    unsigned char *block, *data;    /* block: owned, canary, data, canary */
+    unsigned char *block, *data;    /* block: owned unless borrowed, canary, data, canary */
+    int borrowed;
 };
 
 struct ref_case {
     int n;
+    const struct ref_case *from;    /* may be borrowed from; NULL: nothing */
     struct buffer buf[MOST_BUFFERS];
 };
 
@@ -58,23 +63,50 @@ void ref_case_close(struct ref_case *c)
 {
     if (!c) return;
     for (int i = 0; i < c->n; i++) {
+        if (c->buf[i].borrowed) continue;
         if (c->buf[i].block) unguard(&c->buf[i]);
         free(c->buf[i].block);
     }
     free(c);
 }
 
+static int is_bytes(const struct buffer *b) { return b->elem == REF_BYTES || b->elem == REF_POINTERS; }
+static int is_shared(const struct buffer *b) { return b->role == REF_IN && is_bytes(b); }
+
+/* As a device's memory does (runtime/device_cpu.c): a weight is there sooner, and read as in a model. */
+static void ask_huge_pages(unsigned char *block, size_t bytes)
+{
+    uintptr_t page = 4096, from = ((uintptr_t)block + page - 1) / page * page, to = ((uintptr_t)block + bytes) / page * page;
+    if (bytes >= (size_t)4 << 20) madvise((void *)from, to - from, MADV_HUGEPAGE);
+}
+
 void *ref_buf(struct ref_case *c, const char *name, enum ref_role role, enum ref_elem elem, size_t count, double tol)
 {
     struct buffer *b = &c->buf[c->n++];
     if (c->n > MOST_BUFFERS) abort();
-    *b = (struct buffer){name, role, elem, count, count * elem_bytes[elem], tol, 0, NULL, NULL};
+    *b = (struct buffer){name, role, elem, count, count * elem_bytes[elem], tol, 0, NULL, NULL, 0};
     b->block = aligned_alloc(64, block_bytes(b));
     if (!b->block) abort();
+    ask_huge_pages(b->block, block_bytes(b));
     b->data = b->block + CANARY;
-    memset(b->data, 0xFF, b->bytes);
+    if (!is_shared(b)) memset(b->data, 0xFF, b->bytes);
     guard(b);
     return b->data;
+}
+
+void ref_case_borrow(struct ref_case *c, const struct ref_case *from) { c->from = from; }
+
+void *ref_buf_borrowed(struct ref_case *c, const char *name, size_t bytes)
+{
+    for (int i = 0; c->from && i < c->from->n; i++) {
+        const struct buffer *b = &c->from->buf[i];
+        if (!is_shared(b) || strcmp(b->name, name) || b->bytes < bytes) continue;
+        if (c->n == MOST_BUFFERS) abort();
+        c->buf[c->n] = *b;
+        c->buf[c->n++].borrowed = 1;
+        return b->data;
+    }
+    return NULL;
 }
 
 void ref_buf_half(struct ref_case *c, const void *data, double most)
@@ -82,9 +114,6 @@ void ref_buf_half(struct ref_case *c, const void *data, double most)
     for (int i = 0; i < c->n; i++)
         if (c->buf[i].data == data) c->buf[i].half = most;
 }
-
-static int is_bytes(const struct buffer *b) { return b->elem == REF_BYTES || b->elem == REF_POINTERS; }
-static int is_shared(const struct buffer *b) { return b->role == REF_IN && is_bytes(b); }
 
 struct ref_case *ref_case_copy(const struct ref_case *c)
 {

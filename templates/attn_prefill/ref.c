@@ -106,12 +106,21 @@ static void row_head(const struct attn_args *a, const struct dims *d, int r, int
     for (int b = 0; a->oq.q && b < d->dim / Q8_BLOCK; b++) ref_quant_block(y + b * Q8_BLOCK, &a->oq, at / Q8_BLOCK + b);
 }
 
+struct heads {
+    const struct attn_args *a;
+    struct dims d;
+};
+
+static void some_heads(void *arg, i64 begin, i64 end)
+{
+    const struct heads *p = arg;
+    for (i64 i = begin; i < end; i++) row_head(p->a, &p->d, (int)(i / p->d.heads), (int)(i % p->d.heads));
+}
+
 static void attn_run(const void *args, const struct q_shape *s)
 {
-    const struct attn_args *a = args;
-    struct dims d = dims_of(s);
-    for (int r = 0; r < a->step->n_rows; r++)
-        for (int h = 0; h < d.heads; h++) row_head(a, &d, r, h);
+    struct heads p = { args, dims_of(s) };
+    ref_share((i64)p.a->step->n_rows * p.d.heads, 4, some_heads, &p);
 }
 
 const struct op_ref ref_attn_prefill = { "attn_prefill", sizeof(struct attn_args), attn_make, attn_run };

@@ -1,39 +1,18 @@
 /* Case and truth of embed: tokens of the step, some rows (token -1) from step->embd. Exact: a weight's value is one fp32 number. */
 #include "templates/ref.h"
 
-#include "runtime/layout.h"
 #include "templates/embed/args.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-static void fill_weights(const struct q_format *f, unsigned char *p, size_t bytes, unsigned long long *seed)
+/* Any int8, but scales below the infinities of half. */
+static void draw_block(unsigned char *block, unsigned long long *seed)
 {
-    for (size_t i = 0; i < bytes; i += 8) {
+    for (int i = 0; i < 34; i += 8) {
         unsigned long long bits = ref_next(seed);
-        memcpy(p + i, &bits, bytes - i < 8 ? bytes - i : 8);
+        memcpy(block + i, &bits, 34 - i < 8 ? 34 - i : 8);
     }
-    if (f->type == Q_TYPE_Q8_0) {                      /* any int8, but scales below the infinities of half */
-        for (size_t b = 1; b < bytes; b += 34) p[b] &= 0xbf;
-        return;
-    }
-    for (size_t i = 0; i < bytes; i += f->bytes) {     /* floats: normal numbers */
-        f32 x = (f32)ref_normal(seed);
-        f->quantise(p + i, &x, 1);
-    }
-}
-
-static void *make_weights(struct ref_case *c, const struct q_format *f, const struct q_layout *l, int vocab, int n,
-                          unsigned long long *seed)
-{
-    size_t bytes = (size_t)l->bytes(f, vocab, n);
-    void *device = ref_buf(c, "w", REF_IN, REF_BYTES, bytes, 0), *file = malloc(bytes);
-    if (!file) abort();
-    fill_weights(f, file, bytes, seed);
-    if (l->pack) l->pack(f, device, file, vocab, n, 0, vocab);
-    else memcpy(device, file, bytes);
-    free(file);
-    return device;
+    block[1] &= 0xbf;
 }
 
 static int embed_make(struct ref_case *c, void *args, const struct q_shape *s, const struct ref_size *size, unsigned long long seed)
@@ -46,7 +25,7 @@ static int embed_make(struct ref_case *c, void *args, const struct q_shape *s, c
     if (!f || !l || !l->fits(f, vocab, n)) return -1;
     memset(a, 0, sizeof *a);
     a->step = ref_step(c, size, n, vocab, &slots, &pages, &seed);
-    a->w = make_weights(c, f, l, vocab, n, &seed);
+    a->w = ref_weights(c, &(struct ref_weights){ f, l, vocab, n, draw_block, 5 }, 1, &seed);
     a->x = ref_buf(c, "x", REF_OUT, REF_F32, (size_t)size->rows * n, 0);
     return 0;
 }

@@ -62,22 +62,19 @@ static int make(struct ref_case *c, void *args, const struct q_shape *s, const s
     return 0;
 }
 
-/* One token of one head; S is [dim k][dim v], d is dim doubles of scratch. */
+/* One token of one head; S is [dim k][dim v], d is 2 dim doubles of scratch. */
 static void token(const struct gdn_args *a, const struct sizes *z, long r, long h, double *S, double *d)
 {
     long n = z->dim, kh = z->tiled ? h % z->kh : h / (z->vh / z->kh);
     const f32 *q = a->c + r * z->width + kh * n, *k = q + z->kh * n, *v = a->c + r * z->width + (2 * z->kh + h) * n;
-    double decay = exp(a->g[r * z->vh + h]), b = a->b[r * z->vh + h];
-    for (long j = 0; j < n; j++) {
-        double sum = 0;
-        for (long i = 0; i < n; i++) sum += (S[i * n + j] *= decay) * k[i];
-        d[j] = b * (v[j] - sum);
-    }
-    for (long j = 0; j < n; j++) {
-        double sum = 0;
-        for (long i = 0; i < n; i++) sum += (S[i * n + j] += k[i] * d[j]) * q[i];
-        a->o[(r * z->vh + h) * n + j] = (f32)sum;
-    }
+    double decay = exp(a->g[r * z->vh + h]), b = a->b[r * z->vh + h], *restrict o = d + n;
+    memset(d, 0, 2 * n * sizeof *d);
+    for (long i = 0; i < n; i++)
+        for (long j = 0; j < n; j++) d[j] += (S[i * n + j] *= decay) * k[i];
+    for (long j = 0; j < n; j++) d[j] = b * (v[j] - d[j]);
+    for (long i = 0; i < n; i++)
+        for (long j = 0; j < n; j++) o[j] += (S[i * n + j] += k[i] * d[j]) * q[i];
+    for (long j = 0; j < n; j++) a->o[(r * z->vh + h) * n + j] = (f32)o[j];
 }
 
 static void segment(const struct gdn_args *a, const struct sizes *z, const struct segment *g, long h, double *S)
@@ -90,15 +87,25 @@ static void segment(const struct gdn_args *a, const struct sizes *z, const struc
     if (g->copy >= 0) memcpy(a->state + (g->copy * z->vh + h) * size, to, size * sizeof *to);
 }
 
+struct heads {
+    const struct gdn_args *a;
+    struct sizes z;
+};
+
+static void some_heads(void *arg, i64 begin, i64 end)
+{
+    const struct heads *p = arg;
+    double *S = malloc((p->z.dim * p->z.dim + 2 * p->z.dim) * sizeof *S);
+    if (!S) abort();
+    for (long h = begin; h < end; h++)
+        for (int g = 0; g < p->a->step->n_segments; g++) segment(p->a, &p->z, &p->a->step->segments[g], h, S);
+    free(S);
+}
+
 static void run(const void *args, const struct q_shape *s)
 {
-    const struct gdn_args *a = args;
-    struct sizes z = sizes(s);
-    double *S = malloc((z.dim * z.dim + z.dim) * sizeof *S);
-    if (!S) abort();
-    for (int g = 0; g < a->step->n_segments; g++)
-        for (long h = 0; h < z.vh; h++) segment(a, &z, &a->step->segments[g], h, S);
-    free(S);
+    struct heads p = { args, sizes(s) };
+    ref_share(p.z.vh, 1 + 100000 / (p.z.dim * p.z.dim * (p.a->step->n_rows + 1)), some_heads, &p);
 }
 
 const struct op_ref ref_gdn_step = { "gdn_step", sizeof(struct gdn_args), make, run };

@@ -9,69 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct weights {
-    const struct q_format *format;
-    const struct q_layout *layout;
-    int n, k;
-};
+static void draw_block(unsigned char *block, unsigned long long *seed)
+{
+    u16 d = ref_f32_to_half((f32)(ref_uniform(seed, 0.5, 1.5) / 128));
+    memcpy(block, &d, 2);
+    for (int i = 0; i < 32; i += 8) {
+        unsigned long long bits = ref_next(seed);
+        memcpy(block + 2 + i, &bits, 8);
+    }
+}
 
-static struct weights weights_of(const struct q_shape *s)
+static struct ref_weights weights_of(const struct q_shape *s)
 {
     const char *type = shape_find(s, "type"), *layout = shape_find(s, "layout");
-    struct weights w = { q_format_by_name(type ? type : ""), q_layout_find(layout ? layout : ""), (int)shape_int(s, "n", 0),
-                         (int)shape_int(s, "k", 0) };
-    return w;
-}
-
-/* Large matrices repeat after a prime number of blocks, so that no two rows are alike and a gigabyte is soon there. */
-enum { PERIOD = 524287 };
-
-static void fill_q8(unsigned char *p, size_t blocks, int k, unsigned long long *seed)
-{
-    for (size_t b = 0; b < blocks && b < PERIOD; b++) {
-        u16 d = ref_f32_to_half((f32)(ref_uniform(seed, 0.5, 1.5) / 128));
-        memcpy(p + b * 34, &d, 2);
-        for (int i = 0; i < 32; i += 8) {
-            unsigned long long bits = ref_next(seed);
-            memcpy(p + b * 34 + 2 + i, &bits, 8);
-        }
-    }
-    for (size_t b = PERIOD; b < blocks; b += PERIOD) memcpy(p + b * 34, p, (blocks - b < PERIOD ? blocks - b : PERIOD) * 34);
-}
-
-static void fill_file(const struct q_format *f, void *p, size_t count, int k, unsigned long long *seed)
-{
-    if (f->type == Q_TYPE_Q8_0) {
-        fill_q8(p, count / 32, k, seed);
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        f32 x = (f32)ref_normal(seed);
-        f->quantise((char *)p + i * f->bytes, &x, 1);
-    }
-}
-
-/* Bytes from one matrix to the next: whole 64-byte lines, but for rows as in the file, which experts keep. */
-static size_t distance(const struct weights *w)
-{
-    size_t bytes = (size_t)w->layout->bytes(w->format, w->n, w->k);
-    return w->layout->pack ? (bytes + 63) / 64 * 64 : bytes;
-}
-
-/* `copies` matrices one behind the other, in the shape's layout. */
-static void *make_weights(struct ref_case *c, const struct weights *w, int copies, unsigned long long *seed)
-{
-    size_t bytes = distance(w);
-    char *device = ref_buf(c, "w", REF_IN, REF_BYTES, bytes * copies, 0);
-    void *file = malloc(bytes);
-    if (!file) abort();
-    for (int i = 0; i < copies; i++) {
-        fill_file(w->format, file, (size_t)w->n * w->k, w->k, seed);
-        if (w->layout->pack) w->layout->pack(w->format, device + i * bytes, file, w->n, w->k, 0, w->n);
-        else memcpy(device + i * bytes, file, bytes);
-    }
-    free(file);
-    return device;
+    return (struct ref_weights){ q_format_by_name(type ? type : ""), q_layout_find(layout ? layout : ""), shape_int(s, "n", 0),
+                                 shape_int(s, "k", 0), draw_block, 5 };
 }
 
 static const i32 *make_list(struct ref_case *c, int rows, int x_rows, unsigned long long *seed)
@@ -101,7 +53,7 @@ static void make_parts(struct ref_case *c, struct matmul_args *a, int rows, int 
 
 /* What class half may be off by. A sum of 16 products is rounded at each step by 0.42 of 2^-11 of what it is then (root mean square), which
  * after i products is about sqrt(i) of one: sqrt(1 + 2 + .. + 16) * 0.42 / sqrt(16) = 1.2 parts in 2^11 of the sum's own deviation, and as
- * errors and sums both grow by the root of k, of that of a whole y. This is |x| times 0.6, the deviation of w (fill_q8): 0.73 |x| / 2^11.
+ * errors and sums both grow by the root of k, of that of a whole y. This is |x| times 0.6, the deviation of w (draw_block): 0.73 |x| / 2^11.
  * Accepted is eleven times that, |x| / 2^8 of the longest row. One 32-block of K = 12288 left out, 0.6 |x| / sqrt(384), is eight times as much. */
 static double half_error(const struct act_q8 *a, int rows, int k)
 {
@@ -128,62 +80,98 @@ enum { LARGE = 1 << 28 };    /* elements of a matrix that is not doubled */
 static int matmul_make(struct ref_case *c, void *args, const struct q_shape *s, const struct ref_size *size, unsigned long long seed)
 {
     struct matmul_args *a = args;
-    struct weights w = weights_of(s);
+    struct ref_weights w = weights_of(s);
     if (!w.format || !w.layout || !w.layout->fits(w.format, w.n, w.k)) return -1;
-    int offset = (int)(ref_next(&seed) & 1) && !size->plain && (i64)w.n * w.k < LARGE, listed = (int)(ref_next(&seed) & 1) && !size->plain, x_rows = size->rows + (listed ? 3 : 0);
+    int offset = (int)(ref_next(&seed) & 1) && !size->plain && w.n * w.k < LARGE, listed = (int)(ref_next(&seed) & 1) && !size->plain;
+    int x_rows = size->rows + (listed ? 3 : 0);
     memset(a, 0, sizeof *a);
     i32 *rows = ref_buf(c, "n_rows", REF_IN, REF_I32, 1, 0);
     *rows = size->rows;
     a->n_rows = rows;
-    a->w = make_weights(c, &w, 1 + offset, &seed);
+    a->w = ref_weights(c, &w, 1 + offset, &seed);
     if (offset) {
         i64 *at = ref_buf(c, "w_offset", REF_IN, REF_BYTES, sizeof *at, 0);
-        *at = (i64)distance(&w);
+        *at = ref_weights_bytes(&w);
         a->w_offset = at;
     }
     if (listed) a->list = make_list(c, size->rows, x_rows, &seed);
     if (shape_is(s, "act", "q8")) {
-        a->a = ref_act_q8(c, x_rows, w.k, &seed);
+        a->a = ref_act_q8(c, x_rows, (int)w.k, &seed);
     } else {
-        f32 *x = ref_buf(c, "x", REF_IN, REF_F32, (size_t)x_rows * w.k, 0);
-        ref_fill_f32(x, (size_t)x_rows * w.k, &seed, 1);
+        f32 *x = ref_buf(c, "x", REF_IN, REF_F32, (size_t)x_rows * (size_t)w.k, 0);
+        ref_fill_f32(x, (size_t)x_rows * (size_t)w.k, &seed, 1);
         a->x = x;
     }
     if (shape_is(s, "layout", "planes")) a->work = ref_buf(c, "work", REF_WORK, REF_F32, (size_t)matmul_work(size->rows) / 4, 0);
-    if (shape_is(s, "epi", "parts")) make_parts(c, a, size->rows, w.n, &seed);
-    else make_y(c, a, shape_is(s, "epi", "add"), size->rows, w.n, &seed);
-    if (shape_is(s, "act", "q8")) accept_halves(c, a, x_rows, w.k);
+    if (shape_is(s, "epi", "parts")) make_parts(c, a, size->rows, (int)w.n, &seed);
+    else make_y(c, a, shape_is(s, "epi", "add"), size->rows, (int)w.n, &seed);
+    if (shape_is(s, "act", "q8")) accept_halves(c, a, x_rows, (int)w.k);
     return 0;
 }
 
-static double x_at(const struct matmul_args *a, const struct weights *w, i64 row, int i)
+static double x_at(const struct matmul_args *a, const struct ref_weights *w, i64 row, i64 i)
 {
     if (a->x) return a->x[row * w->k + i];
     return (double)a->a.q[row * w->k + i] * a->a.d[row * (w->k / 32) + i / 32];
 }
 
-static void matmul_run(const void *args, const struct q_shape *s)
+/* Sixteen sums, over every sixteenth product each: independent of each other, so that a processor works on them at once. */
+REF_WIDE static double dot(const f32 *w, const double *x, i64 k)
 {
-    const struct matmul_args *a = args;
-    struct weights w = weights_of(s);
-    int add = shape_is(s, "epi", "add"), parts = shape_is(s, "epi", "parts");
+    enum { WIDE = 4, SUMS = 4 };
+    typedef f32 floats __attribute__((vector_size(WIDE * sizeof(f32)), aligned(4)));
+    typedef double doubles __attribute__((vector_size(WIDE * sizeof(double)), aligned(8)));
+    doubles p0 = { 0 }, p1 = { 0 }, p2 = { 0 }, p3 = { 0 };
+    double sum = 0;
+    i64 i = 0;
+    for (; i + SUMS * WIDE <= k; i += SUMS * WIDE) {
+        const floats *a = (const floats *)(w + i);
+        const doubles *b = (const doubles *)(x + i);
+        p0 += __builtin_convertvector(a[0], doubles) * b[0];
+        p1 += __builtin_convertvector(a[1], doubles) * b[1];
+        p2 += __builtin_convertvector(a[2], doubles) * b[2];
+        p3 += __builtin_convertvector(a[3], doubles) * b[3];
+    }
+    for (; i < k; i++) sum += w[i] * x[i];
+    p0 += p1 + (p2 + p3);
+    return sum + (p0[0] + p0[1]) + (p0[2] + p0[3]);
+}
+
+struct product {
+    const struct matmul_args *a;
+    struct ref_weights w;
+    int add, parts;
+    double *x;    /* [n_rows][k] */
+};
+
+static void columns(void *arg, i64 begin, i64 end)
+{
+    const struct product *p = arg;
+    const struct matmul_args *a = p->a;
     const char *base = (const char *)a->w + (a->w_offset ? *a->w_offset : 0);
-    float *row = malloc((size_t)w.k * sizeof *row);
-    double *x = malloc((size_t)*a->n_rows * (size_t)w.k * sizeof *x + 1);
-    if (!row || !x) abort();
-    for (int r = 0; r < *a->n_rows; r++)
-        for (int i = 0; i < w.k; i++) x[(size_t)r * w.k + i] = x_at(a, &w, a->list ? a->list[r] : r, i);
-    for (int j = 0; j < w.n; j++) {
-        w.layout->row(w.format, row, base, w.n, w.k, j);
-        for (int r = 0; r < *a->n_rows; r++) {
-            double sum = 0;
-            for (int i = 0; i < w.k; i++) sum += row[i] * x[(size_t)r * w.k + i];
-            f32 *y = parts ? matmul_part(a, r, j) : a->y + r * a->y_stride + j;
-            *y = (f32)(add ? *y + sum : sum);
+    f32 *row = malloc((size_t)p->w.k * sizeof *row);
+    if (!row) abort();
+    for (i64 j = begin; j < end; j++) {
+        p->w.layout->row(p->w.format, row, base, p->w.n, p->w.k, j);
+        for (i64 r = 0; r < *a->n_rows; r++) {
+            double sum = dot(row, p->x + r * p->w.k, p->w.k);
+            f32 *y = p->parts ? matmul_part(a, (int)r, (int)j) : a->y + r * a->y_stride + j;
+            *y = (f32)(p->add ? *y + sum : sum);
         }
     }
     free(row);
-    free(x);
+}
+
+static void matmul_run(const void *args, const struct q_shape *s)
+{
+    const struct matmul_args *a = args;
+    struct product p = { a, weights_of(s), shape_is(s, "epi", "add"), shape_is(s, "epi", "parts"), NULL };
+    i64 k = p.w.k;
+    if (!(p.x = malloc((size_t)*a->n_rows * (size_t)k * sizeof *p.x + 1))) abort();
+    for (i64 r = 0; r < *a->n_rows; r++)
+        for (i64 i = 0; i < k; i++) p.x[r * k + i] = x_at(a, &p.w, a->list ? a->list[r] : r, i);
+    ref_share(p.w.n, 16 + (1 << 18) / k, columns, &p);
+    free(p.x);
 }
 
 const struct op_ref ref_matmul = { "matmul", sizeof(struct matmul_args), matmul_make, matmul_run };

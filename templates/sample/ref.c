@@ -201,18 +201,29 @@ static int make(struct ref_case *c, void *args, const struct q_shape *s, const s
     return 0;
 }
 
-static void run(const void *args, const struct q_shape *s)
+struct rows {
+    const struct sample_args *a;
+    long n;
+};
+
+static void some_rows(void *arg, i64 begin, i64 end)
 {
-    const struct sample_args *a = args;
-    long n = shape_int(s, "n", 0);
-    struct item *t = malloc(n * sizeof *t);
+    const struct rows *p = arg;
+    const struct sample_args *a = p->a;
+    struct item *t = malloc(p->n * sizeof *t);
     double margin;
     if (!t) abort();
-    for (long r = 0; r < a->step->n_out; r++) {
-        a->id[r] = choose(a->logits + r * n, n, &a->step->sampling[r], t, &margin);
-        a->logprob[r] = logprob(a->logits + r * n, n, a->id[r]);
+    for (i64 r = begin; r < end; r++) {
+        a->id[r] = choose(a->logits + r * p->n, p->n, &a->step->sampling[r], t, &margin);
+        a->logprob[r] = logprob(a->logits + r * p->n, p->n, a->id[r]);
     }
     free(t);
+}
+
+static void run(const void *args, const struct q_shape *s)
+{
+    struct rows p = { args, shape_int(s, "n", 0) };
+    ref_share(p.a->step->n_out, 1 + 4096 / p.n, some_rows, &p);
 }
 
 const struct op_ref ref_sample = { "sample", sizeof(struct sample_args), make, run };

@@ -187,7 +187,7 @@ static int check_truth(struct run *r, const struct op_ref *ref, int trial, int s
     struct ref_size z = r->trial[trial].size[size];
     z.parts = r->bed.parts;
     int fault = 0, rc = shape_parse(&shape, r->trial[trial].shape, e);
-    if (!rc) rc = bed_truth_make(&r->bed, &truth, ref, &shape, &z, r->o.seed, e);
+    if (!rc) rc = bed_truth_make(&r->bed, &truth, NULL, ref, &shape, &z, r->o.seed, e);
     if (rc) return rc;
     for (int i = 0; i < r->n && !fault; i++) {
         struct entry *x = &r->entry[i];

@@ -118,7 +118,7 @@ static int verdict(struct card *c, enum deed deed, int *fault, struct q_err *e)
     unsigned long long hash[2];
     c->deed = deed;
     *fault = 0;
-    assert_int_equal(bed_truth_make(&b, &t, ref, &shape, &size, 5, NULL), 0);
+    assert_int_equal(bed_truth_make(&b, &t, NULL, ref, &shape, &size, 5, NULL), 0);
     int rc = bed_truth_check(&b, &t, &k, "canonical", &hash[0], fault, e);
     if (!rc && !(rc = bed_truth_check(&b, &t, &k, "canonical", &hash[1], fault, e))) assert_true(hash[0] == hash[1]);
     bed_truth_free(&b, &t);
@@ -169,7 +169,7 @@ static void outputs_are_put_back(void **state)
     struct q_kernel k = { 0 };
     unsigned long long hash;
     int fault = 0;
-    assert_int_equal(bed_truth_make(&b, &t, ref, &shape, &size, 5, NULL), 0);
+    assert_int_equal(bed_truth_make(&b, &t, NULL, ref, &shape, &size, 5, NULL), 0);
     for (int i = 0; i < 10; i++) {
         c->deed = i % 2 ? RIGHT : WRONG + i / 2;
         assert_int_equal(bed_truth_check(&b, &t, &k, "canonical", &hash, &fault, NULL), i % 2 ? Q_OK : Q_EINTERNAL);

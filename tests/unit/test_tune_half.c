@@ -75,7 +75,7 @@ static int check(int length, int adds, int rows, enum deed d, const char *numeri
     k = length, add = adds, deed = d;
     assert_int_equal(shape_parse(&shape, text, e), Q_OK);
     assert_int_equal(team_open(&team, 1, e), Q_OK);
-    assert_int_equal(trial_truth_make(&truth, ref_find("matmul"), &shape, &size, 0x5EED0001ull, e), Q_OK);
+    assert_int_equal(trial_truth_make(&truth, NULL, ref_find("matmul"), &shape, &size, 0x5EED0001ull, e), Q_OK);
     int rc = trial_truth_check(&truth, team, kernel, numerics, &hash, e);
     trial_truth_free(&truth);
     team_close(team);

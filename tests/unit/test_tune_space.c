@@ -162,6 +162,20 @@ static void test_sizes_of_a_bucket_lie_in_it(void **state)
     assert_int_equal(s.time[0].past, 32768);
 }
 
+static void test_large_products_are_checked_alike(void **state)
+{
+    static const char *const shapes[] = { SHAPE, "type=q8_0,act=q8,layout=r16u,n=4096,k=4096,epi=add" };
+    struct q_card cpu;
+    struct sizes v, m;
+    assert_int_equal(card_parse(&cpu, "cpu:avx2", NULL), Q_OK);
+    for (int large = 0; large < 2; large++) {
+        assert_int_equal(sizes_of(&v, g, &cpu, problem("matvec", shapes[large]), NULL), Q_OK);
+        assert_int_equal(sizes_of(&m, g, &cpu, problem("matmul", shapes[large]), NULL), Q_OK);
+        assert_int_equal(!memcmp(v.check, m.check, sizeof v.check), large);
+        assert_true(v.check[0].rows <= 8);
+    }
+}
+
 static void test_sizes_stand_for_use_and_are_cut(void **state)
 {
     struct q_card cpu, card;
@@ -197,7 +211,7 @@ int main(void)
         cmocka_unit_test(test_a_default_outside_the_space_picks_nothing),
         cmocka_unit_test(test_steps_are_one_value_of_one_param),
         cmocka_unit_test(test_sizes_of_a_bucket_lie_in_it),
-        cmocka_unit_test(test_sizes_stand_for_use_and_are_cut),
+        cmocka_unit_test(test_large_products_are_checked_alike), cmocka_unit_test(test_sizes_stand_for_use_and_are_cut),
     };
     return cmocka_run_group_tests(tests, open_generator, close_generator);
 }
