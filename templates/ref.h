@@ -50,7 +50,8 @@ struct ref_case *ref_case_copy(const struct ref_case *c);
 void ref_case_restore(struct ref_case *c, const struct ref_case *from);
 /* Over the bytes of all OUT and INOUT buffers: equal for equal results. */
 unsigned long long ref_case_hash(const struct ref_case *c);
-/* Of all its buffers. */
+/* Of its OUT and INOUT buffers; of all. */
+size_t ref_case_written(const struct ref_case *c);
 size_t ref_case_bytes(const struct ref_case *c);
 
 /* A case's buffers one by one, for those who move it to another memory and back. */

@@ -243,6 +243,13 @@ unsigned long long ref_case_hash(const struct ref_case *c)
     return h;
 }
 
+size_t ref_case_written(const struct ref_case *c)
+{
+    size_t n = 0;
+    for (int i = 0; i < c->n; i++) n += is_output(&c->buf[i]) ? c->buf[i].bytes : 0;
+    return n;
+}
+
 size_t ref_case_bytes(const struct ref_case *c)
 {
     size_t n = 0;
