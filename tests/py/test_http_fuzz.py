@@ -9,11 +9,19 @@ import re
 import sys
 import time
 
+import pytest
+
 import http_fuzz
-from test_server import NORWAY, Server, is_idle, program, until  # noqa: F401
+from programs import BUILD
+from test_server import NORWAY, Server, is_idle, until
 
 COUNT = 10000 if os.environ.get("QUARRY_SLOW") else 400
 AT_ONCE = 12
+
+
+@pytest.fixture(scope="module", params=[name for name in ("quarry-serve", "quarry-serve-san") if (BUILD / name).exists()])
+def program(request):
+    return request.param
 
 
 def memory(server):
