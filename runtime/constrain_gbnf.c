@@ -2,6 +2,7 @@
  * line end outside of groups, unless the line ends with | or ::=. */
 #include "constrain_impl.h"
 #include "json_check.h"
+#include "unicode.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,10 +85,8 @@ static uint32_t read_hex(struct reader *r, int digits)
 /* The text is valid UTF-8. */
 static uint32_t read_utf8(struct reader *r)
 {
-    unsigned char c = (unsigned char)*r->p++;
-    int more = c >= 0xF0 ? 3 : c >= 0xE0 ? 2 : c >= 0xC0 ? 1 : 0;
-    uint32_t v = more ? c & (0x3Fu >> more) : c;
-    for (; more; more--) v = v << 6 | ((unsigned char)*r->p++ & 0x3F);
+    uint32_t v;
+    r->p += utf8_get((const unsigned char *)r->p, &v);
     return v;
 }
 

@@ -3,17 +3,12 @@
 #include "messages_ask.h"
 #include "messages_form.h"
 
-void api_messages(struct http_request *rq)
+static int read_whole(struct ask *a, struct server *sv, const char *body, size_t n, struct api_error *x)
 {
-    struct server *sv = http_server(rq);
-    struct api_error x = {0};
-    struct ask ask;
-    size_t n;
-    const char *body = http_body(rq, &n);
-    if (exchange_full(rq)) return;
-    if (messages_ask_read(&ask, sv, body, n, 0, &x)) http_reply_error(rq, &x);
-    else exchange(rq, &ask, &messages_form, messages_form_open(sv, &ask));
+    return messages_ask_read(a, sv, body, n, 0, x);
 }
+
+void api_messages(struct http_request *rq) { exchange_body(rq, read_whole, &messages_form, messages_form_open); }
 
 void api_count_tokens(struct http_request *rq)
 {

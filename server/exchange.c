@@ -314,3 +314,16 @@ void exchange(struct http_request *rq, struct ask *ask, const struct form *form,
         reply_whole(rq, x);
     }
 }
+
+void exchange_body(struct http_request *rq, int (*read)(struct ask *a, struct server *sv, const char *body, size_t n, struct api_error *x),
+                   const struct form *form, void *(*open)(struct server *sv, const struct ask *ask))
+{
+    struct server *sv = http_server(rq);
+    struct api_error x = {0};
+    struct ask ask;
+    size_t n;
+    const char *body = http_body(rq, &n);
+    if (exchange_full(rq)) return;
+    if (read(&ask, sv, body, n, &x)) http_reply_error(rq, &x);
+    else exchange(rq, &ask, form, open(sv, &ask));
+}
