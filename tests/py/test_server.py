@@ -939,7 +939,7 @@ def test_a_signal_lets_requests_finish(start, number):
         s.get("/health")
     assert s.process.wait(20) == 0
     s.stop()
-    assert re.search(r"^# ending: \d requests? may go on for 20 s$", s.err, re.M)  # one may have ended meanwhile
+    assert re.search(r"^# ending: \d requests? may go on for 20 s;", s.err, re.M)  # one may have ended meanwhile
 
 
 def test_a_second_signal_ends_at_once(start):
