@@ -1,12 +1,11 @@
 #include "kv.h"
+#include "kv_format.h"
 #include <stdlib.h>
 #include <string.h>
 
-static size_t format_bytes(const char *f) { return strcmp(f, "f32") ? 2 : 4; }
-
 static size_t layer_page_bytes(const struct q_config *c, const char *format)
 {
-    return (size_t)c->n_head_kv * KV_PAGE * (size_t)c->head_dim * format_bytes(format);
+    return (size_t)c->n_head_kv * kv_piece_bytes(format, c->head_dim);
 }
 
 size_t kv_page_bytes(const struct q_config *c, const char *fk, const char *fv)

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include "gguf.h"
 #include "model.h"
+#include "kv_format.h"
 #include "model_parts.h"
 #include "plan.h"
 #include <math.h>
@@ -126,6 +127,22 @@ static void odd_rows_fall_back(void **state)
     assert_null(m);
 }
 
+/* Heads of 256, by hand: 64 tokens of codes and scales; then sizes that some formats do not take. */
+static void a_piece_has_codes_and_scales(void **state)
+{
+    assert_int_equal(kv_piece_bytes("f32", 256), 64 * 1024);
+    assert_int_equal(kv_piece_bytes("f16", 256), 64 * 512);
+    assert_int_equal(kv_piece_bytes("q8", 256), 64 * (256 + 8 * 2));
+    assert_int_equal(kv_piece_bytes("r4", 256), 64 * (128 + 2));
+    assert_int_equal(kv_piece_bytes("r3", 256), 64 * (96 + 2));
+    assert_int_equal(kv_piece_bytes("r3", 512), 64 * (192 + 4));
+    assert_int_equal(kv_piece_bytes("r4", 96), 64 * (48 + 3 * 2));
+    assert_int_equal(kv_piece_bytes("f16", 40), 64 * 80);
+    assert_int_equal(kv_piece_bytes("q8", 40), 0);
+    assert_int_equal(kv_piece_bytes("r3", 48), 0);
+    assert_int_equal(kv_piece_bytes("r5", 256), 0);
+}
+
 /* qwen3.5-9b by hand: 8 attention layers x 4 heads x 256 x (K + V) x 2 bytes; 24 layers of 32 x 128 x 128 states. */
 static void the_plan_adds_up(void **state)
 {
@@ -159,7 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_file_is_bound), cmocka_unit_test(made_weights_are_the_same_in_every_format),
         cmocka_unit_test(made_weights_depend_on_names_alone), cmocka_unit_test(odd_rows_fall_back),
-        cmocka_unit_test(the_plan_adds_up),
+        cmocka_unit_test(a_piece_has_codes_and_scales), cmocka_unit_test(the_plan_adds_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
