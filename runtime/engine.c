@@ -2,6 +2,7 @@
 #include "model.h"
 #include "roof.h"
 #include "trace.h"
+#include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +74,14 @@ static int open_model(struct q_engine *en, struct q_err *e)
     return rc;
 }
 
+static void make_state_id(struct q_engine *en)
+{
+    char model[2 * sizeof en->model->id + 1];
+    const char *numerics = en->o.numerics == Q_PINNED ? en->numerics_id : q_numerics_name(en->o.numerics);
+    sodium_bin2hex(model, sizeof model, en->model->id, sizeof en->model->id);
+    snprintf(en->state_id, sizeof en->state_id, "model=%s kv=%s+%s numerics=%s", model, en->o.kv_k, en->o.kv_v, numerics);
+}
+
 static int open_kernels(struct q_engine *en, struct q_err *e)
 {
     const struct q_engine_opts *o = &en->o;
@@ -82,6 +91,7 @@ static int open_kernels(struct q_engine *en, struct q_err *e)
     if (rc) return rc;
     kset_count(en->kernels, &tuned, &borrowed, &defaults);
     snprintf(en->numerics_id, sizeof en->numerics_id, "%s-%s", q_numerics_name(o->numerics), kset_id(en->kernels));
+    make_state_id(en);
     say(en, "kernels: %d tuned, %d borrowed, %d default; numerics %s; %s", tuned, borrowed, defaults, en->numerics_id, en->device->card.key);
     return Q_OK;
 }
@@ -310,3 +320,15 @@ const struct q_trace_line *q_engine_trace_lines(struct q_engine *en, int *n)
 }
 const char *q_engine_numerics_id(const struct q_engine *en) { return en->numerics_id; }
 int q_seq_open(struct q_engine *en, struct q_seq **s, struct q_err *e) { return seq_open(&en->memory, s, e); }
+const char *q_engine_state_id(const struct q_engine *en) { return en->state_id; }
+size_t q_snap_bytes_of(const struct q_engine *en, int from, int length) { return snap_bytes(&en->memory, from, length); }
+
+int q_snap_new(struct q_engine *en, const struct q_snap *base, int from, int length, struct q_snap **out, struct q_err *e)
+{
+    return snap_new(&en->memory, base, from, length, out, e);
+}
+
+int q_snap_write(struct q_engine *en, const struct q_snap *base, int from, int length, const void *src, struct q_snap **out, struct q_err *e)
+{
+    return snap_write(&en->memory, base, from, length, src, out, e);
+}

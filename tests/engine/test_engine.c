@@ -192,6 +192,45 @@ static void test_snapshots(void **state)
     free(got);
 }
 
+/* Bytes taken out of one engine continue in another as if nothing had been. */
+static void test_snapshots_as_bytes(void **state)
+{
+    struct fixture *f = *state;
+    struct q_seq *s;
+    struct q_snap *mid, *base;
+    struct q_err e;
+    float *got = malloc((size_t)N * (size_t)f->vocab * sizeof(float));
+    assert_int_equal(q_seq_open(f->en, &s, &e), Q_OK);
+    feed(f->en, s, f->ids, 80, got);
+    assert_int_equal(q_seq_snapshot(s, &mid, &e), Q_OK);
+    char *all = malloc(q_snap_bytes(mid, 0)), *tail = malloc(q_snap_bytes(mid, 64));
+    assert_int_equal(q_snap_read(mid, 0, all, &e), Q_OK);
+    assert_int_equal(q_snap_read(mid, 64, tail, &e), Q_OK);
+    q_snap_close(mid);
+    q_seq_close(s);
+
+    struct q_engine *en = open_with(Q_STRICT, 1);
+    assert_string_equal(q_engine_state_id(en), q_engine_state_id(f->en));
+    assert_non_null(strstr(q_engine_state_id(en), " kv=f16+f16 numerics=strict"));
+    assert_int_equal(q_seq_open(en, &s, &e), Q_OK);
+    feed(en, s, f->ids, 70, got);
+    assert_int_equal(q_seq_snapshot(s, &base, &e), Q_OK);
+    for (int from = 0; from <= 64; from += 64) {
+        assert_int_equal(q_snap_write(en, base, from, 80, from ? tail : all, &mid, &e), Q_OK);
+        assert_int_equal(q_seq_restore(s, mid, &e), Q_OK);
+        q_snap_close(mid);
+        assert_int_equal(q_seq_length(s), 80);
+        feed(en, s, f->ids + 80, 10, got);
+        same_bits(f, got, 80, 10, "from a snapshot that came as bytes");
+    }
+    q_snap_close(base);
+    q_seq_close(s);
+    q_engine_close(en);
+    free(all);
+    free(tail);
+    free(got);
+}
+
 /* Residual rows after the last layer, normed here, are the post-norm rows; taps change nothing. */
 static void test_taps(void **state)
 {
@@ -347,7 +386,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_finite),         cmocka_unit_test(test_any_chunk),
                                        cmocka_unit_test(test_any_team),       cmocka_unit_test(test_any_neighbours),
-                                       cmocka_unit_test(test_snapshots),      cmocka_unit_test(test_taps),
+                                       cmocka_unit_test(test_snapshots), cmocka_unit_test(test_snapshots_as_bytes),      cmocka_unit_test(test_taps),
                                        cmocka_unit_test(test_embedding_rows), cmocka_unit_test(test_sampling),
                                        cmocka_unit_test(test_limits),         cmocka_unit_test(test_plan),
                                        cmocka_unit_test(test_pinned_neighbours)};

@@ -153,6 +153,101 @@ static void test_copy_on_write(void **state)
     close_engine(&en);
 }
 
+/* Bytes of a snapshot make another one with the same bytes, in pieces or whole, sharing what is there. */
+static void test_snapshot_bytes(void **state)
+{
+    struct q_engine en;
+    struct q_seq *a;
+    struct q_snap *snap, *copy;
+    struct q_row rows[ROWS];
+    struct q_err e;
+    open_engine(&en);
+    assert_int_equal(seq_open(&en.memory, &a, &e), Q_OK);
+    fill_rows(rows, 150, a, 1);
+    assert_int_equal(step(&en, rows, 150, NULL, 0, &e), Q_OK);
+    for (int i = 0; i < a->n_pages; i++) {
+        memset((char *)en.kv.k[0] + (size_t)a->page[i] * en.kv.k_bytes, 10 + i, en.kv.k_bytes);
+        memset((char *)en.kv.v[0] + (size_t)a->page[i] * en.kv.v_bytes, 20 + i, en.kv.v_bytes);
+    }
+    for (int i = 0; i < en.states.n_layers; i++) {
+        memset((char *)en.states.s[i] + (size_t)a->slot * en.states.s_bytes, 30 + i, en.states.s_bytes);
+        memset((char *)en.states.conv[i] + (size_t)a->slot * en.states.conv_bytes, 40 + i, en.states.conv_bytes);
+    }
+    assert_int_equal(q_seq_snapshot(a, &snap, &e), Q_OK);
+    size_t states = 2 * (en.states.s_bytes + en.states.conv_bytes), page = en.kv.k_bytes + en.kv.v_bytes;
+    assert_int_equal(q_snap_bytes(snap, 0), states + 3 * page);
+    assert_int_equal(q_snap_bytes(snap, 128), states + page);
+    for (int from = 0; from <= 128; from += 64) {
+        size_t n = q_snap_bytes(snap, from);
+        char *whole = malloc(n), *again = malloc(n);
+        int free_before = en.kv.n_free;
+        assert_int_equal(q_snap_read(snap, from, whole, &e), Q_OK);
+        assert_int_equal(whole[0], 30);
+        assert_int_equal(whole[states], 10 + from / 64);
+        assert_int_equal(whole[n - 1], 22);
+        assert_int_equal(snap_write(&en.memory, from ? snap : NULL, from, 150, whole, &copy, &e), Q_OK);
+        assert_int_equal(free_before - en.kv.n_free, 3 - from / 64);     /* the pages before are shared */
+        memset(again, 0, n);
+        for (size_t at = 0; at < n; at += 37) assert_int_equal(q_snap_read_piece(copy, from, at, again + at, n - at < 37 ? n - at : 37, &e), Q_OK);
+        assert_memory_equal(whole, again, n);
+        for (size_t at = 0; at < n; at += 41) assert_int_equal(q_snap_write_piece(copy, from, at, again + at, n - at < 41 ? n - at : 41, &e), Q_OK);
+        assert_int_equal(q_snap_read(copy, from, again, &e), Q_OK);
+        assert_memory_equal(whole, again, n);
+        assert_int_equal(q_snap_read_piece(copy, from, n - 3, again, 4, &e), Q_EINPUT);
+        q_snap_close(copy);
+        assert_int_equal(en.kv.n_free, free_before);
+        free(whole);
+        free(again);
+    }
+    q_snap_close(snap);
+    q_seq_close(a);
+    close_engine(&en);
+}
+
+static void test_bad_snapshot_bytes(void **state)
+{
+    struct q_engine en, other;
+    struct q_seq *a;
+    struct q_snap *snap, *copy = (struct q_snap *)1, *more;
+    struct q_row rows[ROWS];
+    struct q_err e;
+    open_engine(&en);
+    open_engine(&other);
+    assert_int_equal(seq_open(&en.memory, &a, &e), Q_OK);
+    fill_rows(rows, 100, a, 1);
+    assert_int_equal(step(&en, rows, 100, NULL, 0, &e), Q_OK);
+    assert_int_equal(q_seq_snapshot(a, &snap, &e), Q_OK);
+    char *bytes = malloc(snap_bytes(&en.memory, 0, CTX));
+    int free_before = en.kv.n_free, slots_before = en.states.n_free;
+    assert_int_equal(q_snap_read(snap, 32, bytes, &e), Q_EINPUT);
+    assert_int_equal(q_snap_read(snap, 128, bytes, &e), Q_EINPUT);
+    assert_int_equal(q_snap_read(snap, -64, bytes, &e), Q_EINPUT);
+    assert_int_equal(q_snap_read(snap, 0, bytes, &e), Q_OK);
+    assert_int_equal(snap_write(&en.memory, NULL, 0, CTX + 1, bytes, &copy, &e), Q_ELIMIT);
+    assert_null(copy);
+    assert_non_null(strstr(e.text, "301"));
+    assert_int_equal(snap_write(&en.memory, NULL, 0, 0, bytes, &copy, &e), Q_ELIMIT);
+    assert_int_equal(snap_write(&en.memory, NULL, 64, 100, bytes, &copy, &e), Q_EINPUT);
+    assert_int_equal(snap_write(&en.memory, snap, 63, 100, bytes, &copy, &e), Q_EINPUT);
+    assert_int_equal(snap_write(&en.memory, snap, 128, 150, bytes, &copy, &e), Q_EINPUT);
+    assert_int_equal(snap_write(&other.memory, snap, 64, 100, bytes, &copy, &e), Q_EINPUT);
+    assert_int_equal(snap_write(&en.memory, NULL, 0, 100, bytes, &more, &e), Q_OK);     /* the second of two */
+    assert_int_equal(snap_write(&en.memory, NULL, 0, 100, bytes, &copy, &e), Q_ELIMIT);
+    q_snap_close(more);
+    int taken[64], n = 0;
+    while ((taken[n] = kv_take(&en.kv)) >= 0) n++;
+    kv_drop(&en.kv, taken[--n]);
+    assert_int_equal(snap_write(&en.memory, NULL, 0, 100, bytes, &copy, &e), Q_ELIMIT);  /* two pages are needed, one is free */
+    while (n) kv_drop(&en.kv, taken[--n]);
+    assert_int_equal(en.kv.n_free, free_before);
+    assert_int_equal(en.states.n_free, slots_before);
+    free(bytes);
+    q_snap_close(snap);
+    q_seq_close(a);
+    close_engine(&other);
+    close_engine(&en);
+}
+
 static void test_refusals_change_nothing(void **state)
 {
     struct q_engine en;
@@ -203,6 +298,7 @@ static void test_refusals_change_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_tables), cmocka_unit_test(test_keeps_cut_segments),
-                                       cmocka_unit_test(test_copy_on_write), cmocka_unit_test(test_refusals_change_nothing)};
+                                       cmocka_unit_test(test_copy_on_write), cmocka_unit_test(test_snapshot_bytes),
+                                       cmocka_unit_test(test_bad_snapshot_bytes), cmocka_unit_test(test_refusals_change_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

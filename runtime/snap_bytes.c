@@ -1,0 +1,162 @@
+/* A snapshot as bytes, for host memory and files: what engine.h calls q_snap_read and q_snap_write.
+ *
+ * The bytes are the state of each delta-net layer (S, then conv), then page after page, each with K and V of every attention layer. So
+ * the bytes of a longer snapshot of the same timeline, from a page on, are those that a reader lacks who has the pages before it. They
+ * are moved as they lie on the device, in any pieces a caller likes: nobody needs them whole in memory. Rows of the last page behind the
+ * snapshot's length are whatever is there.
+ */
+#include "seq.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* One run of bytes that lies together on the device. */
+struct run {
+    char *at;
+    size_t bytes;
+};
+
+static size_t state_bytes(const struct q_memory *m)
+{
+    return (size_t)m->states->n_layers * (m->states->s_bytes + m->states->conv_bytes);
+}
+
+static size_t page_bytes(const struct q_memory *m) { return (size_t)m->kv->n_layers * (m->kv->k_bytes + m->kv->v_bytes); }
+
+size_t snap_bytes(const struct q_memory *m, int from, int length)
+{
+    return state_bytes(m) + (size_t)(pages_for(length) - from / KV_PAGE) * page_bytes(m);
+}
+
+size_t q_snap_bytes(const struct q_snap *s, int from) { return snap_bytes(s->memory, from, s->length); }
+
+static struct run state_run(const struct q_states *st, int slot, size_t at)
+{
+    size_t one = st->s_bytes + st->conv_bytes, layer = at / one, in = at % one;
+    if (in < st->s_bytes) return (struct run){(char *)st->s[layer] + (size_t)slot * st->s_bytes + in, st->s_bytes - in};
+    in -= st->s_bytes;
+    return (struct run){(char *)st->conv[layer] + (size_t)slot * st->conv_bytes + in, st->conv_bytes - in};
+}
+
+static struct run page_run(const struct q_kv *kv, int page, size_t at)
+{
+    size_t one = kv->k_bytes + kv->v_bytes, layer = at / one, in = at % one;
+    if (in < kv->k_bytes) return (struct run){(char *)kv->k[layer] + (size_t)page * kv->k_bytes + in, kv->k_bytes - in};
+    in -= kv->k_bytes;
+    return (struct run){(char *)kv->v[layer] + (size_t)page * kv->v_bytes + in, kv->v_bytes - in};
+}
+
+/* From byte `at` of the snapshot's bytes to the end of the run that it is in. */
+static struct run run_at(const struct q_snap *s, int from, size_t at)
+{
+    const struct q_memory *m = s->memory;
+    size_t states = state_bytes(m);
+    if (at < states) return state_run(m->states, s->slot, at);
+    at -= states;
+    return page_run(m->kv, s->page[(size_t)(from / KV_PAGE) + at / page_bytes(m)], at % page_bytes(m));
+}
+
+static int check_from(const struct q_snap *s, int from, struct q_err *e)
+{
+    if (from >= 0 && from <= s->length && from % KV_PAGE == 0) return Q_OK;
+    return q_fail(e, Q_EINPUT, "bytes of a snapshot of %d tokens are asked for from token %d: expected a multiple of %d up to its length", s->length,
+                  from, KV_PAGE);
+}
+
+static int check_piece(const struct q_snap *s, int from, size_t at, size_t n, struct q_err *e)
+{
+    int rc = check_from(s, from, e);
+    size_t all = rc ? 0 : q_snap_bytes(s, from);
+    if (rc || (at <= all && n <= all - at)) return rc;
+    return q_fail(e, Q_EINPUT, "a piece of %zu bytes at %zu is asked for of a snapshot's %zu bytes", n, at, all);
+}
+
+int q_snap_read_piece(const struct q_snap *s, int from, size_t at, void *dst, size_t n, struct q_err *e)
+{
+    struct q_device *d = s->memory->kv->device;
+    int rc = check_piece(s, from, at, n, e);
+    for (size_t done = 0; done < n && !rc;) {
+        struct run r = run_at(s, from, at + done);
+        size_t take = r.bytes < n - done ? r.bytes : n - done;
+        rc = d->ops->read(d, (char *)dst + done, r.at, take, e);
+        done += take;
+    }
+    return rc;
+}
+
+int q_snap_write_piece(struct q_snap *s, int from, size_t at, const void *src, size_t n, struct q_err *e)
+{
+    struct q_device *d = s->memory->kv->device;
+    int rc = check_piece(s, from, at, n, e);
+    for (size_t done = 0; done < n && !rc;) {
+        struct run r = run_at(s, from, at + done);
+        size_t take = r.bytes < n - done ? r.bytes : n - done;
+        rc = d->ops->write(d, r.at, (const char *)src + done, take, e);
+        done += take;
+    }
+    return rc;
+}
+
+int q_snap_read(const struct q_snap *s, int from, void *dst, struct q_err *e)
+{
+    int rc = check_from(s, from, e);
+    return rc ? rc : q_snap_read_piece(s, from, 0, dst, q_snap_bytes(s, from), e);
+}
+
+/* --- a snapshot from bytes ---------------------------------------------------------------------------------------------- */
+
+static int check_new(const struct q_memory *m, const struct q_snap *base, int from, int length, struct q_err *e)
+{
+    if (length < 1 || length > m->ctx)
+        return q_fail(e, Q_ELIMIT, "a snapshot of %d tokens is to be made: expected 1 to %d, a sequence's context", length, m->ctx);
+    if (from < 0 || from > length || from % KV_PAGE)
+        return q_fail(e, Q_EINPUT, "a snapshot of %d tokens is to share %d: expected a multiple of %d up to its length", length, from, KV_PAGE);
+    if (!base) return from ? q_fail(e, Q_EINPUT, "a snapshot is to share %d tokens with none", from) : Q_OK;
+    if (base->memory != m) return q_fail(e, Q_EINPUT, "a snapshot cannot share pages with one of another engine");
+    if (base->length >= from) return Q_OK;
+    return q_fail(e, Q_EINPUT, "a snapshot is to share %d tokens with one of %d", from, base->length);
+}
+
+/* A snapshot without slot and pages. */
+static struct q_snap *empty_snap(struct q_memory *m, int length, struct q_err *e)
+{
+    struct q_snap *s = calloc(1, sizeof *s);
+    if (s && (s->page = malloc((size_t)pages_for(length) * sizeof *s->page))) {
+        s->memory = m;
+        s->length = length;
+        return s;
+    }
+    free(s);
+    q_fail(e, Q_EMEM, "no memory for a snapshot");
+    return NULL;
+}
+
+int snap_new(struct q_memory *m, const struct q_snap *base, int from, int length, struct q_snap **out, struct q_err *e)
+{
+    *out = NULL;
+    int rc = check_new(m, base, from, length, e), n = pages_for(length), shared = from / KV_PAGE;
+    if (rc) return rc;
+    if (n - shared > m->kv->n_free) return q_fail(e, Q_ELIMIT, "no KV page left: %d are needed, %d are free", n - shared, m->kv->n_free);
+    struct q_snap *s = empty_snap(m, length, e);
+    if (!s) return Q_EMEM;
+    if ((s->slot = m->snaps_left > 0 ? states_take(m->states) : -1) < 0) {
+        free(s->page);
+        free(s);
+        return q_fail(e, Q_ELIMIT, "no snapshot left: the engine was opened with fewer than are in use now");
+    }
+    m->snaps_left--;
+    for (; s->n_pages < shared; s->n_pages++) kv_share(m->kv, s->page[s->n_pages] = base->page[s->n_pages]);
+    while (s->n_pages < n) s->page[s->n_pages++] = kv_take(m->kv);
+    *out = s;
+    return Q_OK;
+}
+
+int snap_write(struct q_memory *m, const struct q_snap *base, int from, int length, const void *src, struct q_snap **out, struct q_err *e)
+{
+    int rc = snap_new(m, base, from, length, out, e);
+    if (!rc) rc = q_snap_write_piece(*out, from, 0, src, q_snap_bytes(*out, from), e);
+    if (rc) {
+        q_snap_close(*out);
+        *out = NULL;
+    }
+    return rc;
+}
