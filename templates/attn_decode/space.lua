@@ -25,6 +25,18 @@ local function row_bytes(p)
   return 8 * n + (p.out ~= "q8" and 4 * n or 0) + (p.out ~= "f32" and n + n // 4 or 0)
 end
 
+-- Bytes that a token of a KV head takes in a format, codes and scales (kv_append/args.h).
+local function token_bytes(p, format)
+  local n, run = p.head_dim, math.min(p.head_dim & -p.head_dim, 256)
+  local of = { f16 = 2 * n, f32 = 4 * n, q8 = n + n // 16, r4 = n // 2 + 2 * (n // run), r3 = 3 * n // 8 + 2 * (n // run) }
+  return of[format]
+end
+local function is_plain(format) return format == "f16" or format == "f32" end
+local whole_runs = { "formats with scales need heads of whole runs of 32", function(p)
+  return p.head_dim % 32 == 0 or is_plain(p.fk) and is_plain(p.fv) end }
+
+local plain = { "reads K and V of f16 and f32", function(p) return is_plain(p.fk) and is_plain(p.fv) end }
+
 local whole_blocks = { "out as int8 needs whole blocks of 32 in a head", function(p) return p.out == "f32" or p.head_dim % 32 == 0 end }
 
 local cuda = {
@@ -33,7 +45,7 @@ local cuda = {
   require = {
     { "heads are a multiple of kv_heads, at most 16 to one", function(p) return p.heads % p.kv_heads == 0 and group_of(p) <= 16 end },
     { "the head is at most 1024 wide", function(p) return p.head_dim <= 1024 end },
-    whole_blocks,
+    whole_blocks, whole_runs, plain,
     { "tree has one form: chunks of 256, a warp a token, four at a time", function(p)
       return is_split(p) or p.chunk == 256 and p.lanes == 32 and p.unroll == 4 end },
     { "split reads K and V of f16 in vectors of 8 that the lanes of a token divide", function(p)
@@ -59,7 +71,8 @@ local cuda = {
 }
 
 return {
-  shape = { "heads", "kv_heads", "head_dim", { "fk", { "f16", "f32" } }, { "fv", { "f16", "f32" } }, { "out", { "f32", "q8", "both" } } },
+  shape = { "heads", "kv_heads", "head_dim", { "fk", { "f16", "f32", "q8", "r4", "r3" } }, { "fv", { "f16", "f32", "q8", "r4", "r3" } },
+            { "out", { "f32", "q8", "both" } } },
   args = "attn_prefill", ref = "attn_prefill",
   params = { { "isa", lib.isa }, { "fma", lib.fma }, { "rows", { 1, 2, 4 } }, { "vecs", { 1, 2, 4 } }, { "block", { 8, 16, 64 } },
              { "ahead", { 0, 1 } } },
@@ -67,7 +80,7 @@ return {
     { "heads are a multiple of kv_heads, at most 16 to one", function(p)
       return p.heads % p.kv_heads == 0 and p.heads // p.kv_heads <= 16 end },
     { "the head is at most 1024 wide", function(p) return p.head_dim <= 1024 end },
-    whole_blocks,
+    whole_blocks, whole_runs, plain,
     { "no more rows share a load than heads share a key, or rows are wasted in decode", function(p)
       return p.rows == 1 or p.rows < 2 * (p.heads // p.kv_heads) end },
     { "the partial sums of a score stay in registers", function(p)
@@ -83,8 +96,7 @@ return {
   end,
   numerics = lib.numerics_by_fma,
   bytes = function(p, rows, past)
-    local value = (p.fk == "f16" and 2 or 4) + (p.fv == "f16" and 2 or 4)
-    return (past + rows) * p.kv_heads * p.head_dim * value + rows * row_bytes(p)
+    return (past + rows) * p.kv_heads * (token_bytes(p, p.fk) + token_bytes(p, p.fv)) + rows * row_bytes(p)
   end,
   ops = function(p, rows, past) return rows * (past + 1) * p.heads * p.head_dim * 4 end,
   cuda = cuda,

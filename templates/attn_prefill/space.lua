@@ -43,6 +43,18 @@ local function row_bytes(p)
   return 8 * n + (p.out ~= "q8" and 4 * n or 0) + (p.out ~= "f32" and n + n // 4 or 0)
 end
 
+-- Bytes that a token of a KV head takes in a format, codes and scales (kv_append/args.h).
+local function token_bytes(p, format)
+  local n, run = p.head_dim, math.min(p.head_dim & -p.head_dim, 256)
+  local of = { f16 = 2 * n, f32 = 4 * n, q8 = n + n // 16, r4 = n // 2 + 2 * (n // run), r3 = 3 * n // 8 + 2 * (n // run) }
+  return of[format]
+end
+local function is_plain(format) return format == "f16" or format == "f32" end
+local whole_runs = { "formats with scales need heads of whole runs of 32", function(p)
+  return p.head_dim % 32 == 0 or is_plain(p.fk) and is_plain(p.fv) end }
+
+local plain = { "reads K and V of f16 and f32", function(p) return is_plain(p.fk) and is_plain(p.fv) end }
+
 local whole_blocks = { "out as int8 needs whole blocks of 32 in a head", function(p) return p.out == "f32" or p.head_dim % 32 == 0 end }
 
 local cuda = {
@@ -51,7 +63,7 @@ local cuda = {
   require = {
     { "heads are a multiple of kv_heads, at most 16 to one", function(p) return p.heads % p.kv_heads == 0 and group(p) <= 16 end },
     { "the head is at most 1024 wide", function(p) return p.head_dim <= 1024 end },
-    whole_blocks,
+    whole_blocks, whole_runs, plain,
     { "mma needs fp16 matrix instructions for 16 rows (sm_75)", function(p, card) return not is(p, "mma") or card.has.mma_f16 == true end },
     { "mma and ffma read K and V of f16", function(p) return is(p, "tree") or halves(p) end },
     { "mma has 16 query rows a warp, runs of at most 64 tokens and whole steps of 16 in a head of at most 256", function(p)
@@ -80,13 +92,14 @@ local cuda = {
 }
 
 return {
-  shape = { "heads", "kv_heads", "head_dim", { "fk", { "f16", "f32" } }, { "fv", { "f16", "f32" } }, { "out", { "f32", "q8", "both" } } },
+  shape = { "heads", "kv_heads", "head_dim", { "fk", { "f16", "f32", "q8", "r4", "r3" } }, { "fv", { "f16", "f32", "q8", "r4", "r3" } },
+            { "out", { "f32", "q8", "both" } } },
   params = { { "isa", lib.isa }, { "fma", lib.fma }, { "rows", { 1, 2, 4, 6, 8 } }, { "vecs", { 1, 2, 4 } },
              { "tile", { 16, 32, 48, 64 } }, { "chunk", { 64, 128, 256 } }, { "dot", { "tree", "plain" } } },
   require = {
     { "heads are a multiple of kv_heads, at most 16 to one", function(p)
       return p.heads % p.kv_heads == 0 and group(p) <= 16 end },
-    whole_blocks,
+    whole_blocks, whole_runs, plain,
     { "the tile of accumulators stays in registers", function(p) return (p.rows + 1) * p.vecs + 1 <= registers(p) end },
     { "the tile, in whole groups of rows, fits attn_work (64 query rows)", function(p)
       return lib.round_up(query_rows(p), p.rows) <= 64 end },
@@ -107,8 +120,7 @@ return {
   end,
   -- Each row tile reads the sequence's K and V once; the first reading comes from memory, the others from a cache.
   bytes = function(p, rows, past)
-    local value = (p.fk == "f16" and 2 or 4) + (p.fv == "f16" and 2 or 4)
-    return (past + rows) * p.kv_heads * p.head_dim * value + rows * row_bytes(p)
+    return (past + rows) * p.kv_heads * (token_bytes(p, p.fk) + token_bytes(p, p.fv)) + rows * row_bytes(p)
   end,
   ops = function(p, rows, past) return (rows * past + rows * (rows + 1) // 2) * p.heads * p.head_dim * 4 end,
   cuda = cuda,

@@ -1,16 +1,28 @@
+-- Bytes that a token of a KV head takes in a format, codes and scales (kv_append/args.h).
+local function token_bytes(p, format)
+  local n, run = p.head_dim, math.min(p.head_dim & -p.head_dim, 256)
+  local of = { f16 = 2 * n, f32 = 4 * n, q8 = n + n // 16, r4 = n // 2 + 2 * (n // run), r3 = 3 * n // 8 + 2 * (n // run) }
+  return of[format]
+end
+local function is_plain(format) return format == "f16" or format == "f32" end
+local whole_runs = { "formats with scales need heads of whole runs of 32", function(p)
+  return p.head_dim % 32 == 0 or is_plain(p.fk) and is_plain(p.fv) end }
+
+local plain = { "writes K and V as f16 and f32", function(p) return is_plain(p.fk) and is_plain(p.fv) end }
+
 return {
-  shape = { "kv_heads", "head_dim", { "fk", { "f16", "f32" } }, { "fv", { "f16", "f32" } } },
+  shape = { "kv_heads", "head_dim", { "fk", { "f16", "f32", "q8", "r4", "r3" } }, { "fv", { "f16", "f32", "q8", "r4", "r3" } } },
   params = { { "isa", lib.isa } },
-  require = { lib.card_has_isa },
+  require = { whole_runs, plain, lib.card_has_isa },
   default = function(p, card) return { isa = lib.default_isa(p, card) } end,
   bytes = function(p, rows)
-    local size = (p.fk == "f16" and 2 or 4) + (p.fv == "f16" and 2 or 4)
-    return rows * p.kv_heads * p.head_dim * (8 + size)
+    return rows * p.kv_heads * (8 * p.head_dim + token_bytes(p, p.fk) + token_bytes(p, p.fv))
   end,
   ops = function(p, rows) return rows * p.kv_heads * p.head_dim * 2 end,
   -- A thread takes 4, 2 or 1 values, as they divide the head.
   cuda = {
     params = { { "threads", { 64, 128, 256 } } },
+    require = { whole_runs, plain },
     default = function() return { threads = 128 } end,
     launch = function(p)
       local values = p.head_dim % 4 == 0 and 4 or p.head_dim % 2 == 0 and 2 or 1
