@@ -1,0 +1,103 @@
+/* Sessions on disk: the tokens of one timeline and what the model made of them at some of its places, in a file.
+ *
+ * A file holds ids[0, n) and up to SESSION_PARTS checkpoints at ascending lengths, each a beginning of the ids: so a prompt that leaves the
+ * tokens on the way (a chat template writes the last answer in another way) still goes on from the checkpoint before. A part is what
+ * q_snap_read gives (engine.h): the state at its length, and the KV pages from `from` on; those before it are the part's before, so nothing
+ * is there twice. The first part's `from` is 0, unless the file is of somebody who keeps the pages before elsewhere.
+ *
+ *     head: magic, format number, counts, sizes, state id, parts | its BLAKE2b-256 | ids | theirs | bytes of part 0 | theirs | part 1 ...
+ *
+ * Numbers are little endian. Promises:
+ *  - Whole or not at all: written beside the file under another name, synced, then renamed. A writer that is killed leaves the old file, and a
+ *    temporary one that session_clean knows as nobody's.
+ *  - Whatever was changed, cut off, or comes from another model, KV format, numerics or version is refused with one line that says which.
+ *  - Files are 0600. No more memory than ids and a piece of SESSION_PIECE bytes is taken, whatever the size.
+ *  - Room on the disk is looked for, and taken, before the first byte is computed.
+ * It knows bytes and no engine; session_snap.h joins both. What a file claims is held against its size before anything is allocated.
+ */
+#ifndef Q_SESSION_FILE_H
+#define Q_SESSION_FILE_H
+
+#include "err.h"
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SESSION_PARTS = 8, SESSION_PIECE = 4 << 20, SESSION_STATE_ID = 192 };
+
+struct session_part {
+    int from, length;        /* tokens; from: a multiple of page_tokens */
+};
+
+struct session_head {
+    char state_id[SESSION_STATE_ID];   /* q_engine_state_id */
+    int n_ids, n_parts;
+    struct session_part part[SESSION_PARTS];
+    int page_tokens;
+    uint64_t state_bytes, page_bytes;  /* of one state, of one page over all layers */
+    uint64_t bytes;                    /* of the file */
+    int64_t made;                      /* seconds since 1970 */
+};
+
+/* Bytes of a part, without its hash. */
+uint64_t session_part_bytes(const struct session_head *h, int part);
+
+/* --- writing (session_write.c) --- */
+
+/* h: state_id, n_ids, parts, page_tokens and the two sizes; the rest is filled in. */
+struct session_source {
+    struct session_head h;
+    const int32_t *ids;
+    /* Bytes [at, at + n) of a part, asked for in order. */
+    int (*read)(void *arg, int part, size_t at, void *dst, size_t n, struct q_err *e);
+    void *arg;
+};
+/* Makes or replaces the file. *lock (may be NULL): a descriptor of session_lock, which becomes one of the new file. *written: bytes of the file. */
+int session_write(const char *path, const struct session_source *src, int *lock, size_t *written, struct q_err *e);
+
+/* --- reading (session_read.c) --- */
+
+struct session;
+/* Head and ids, checked, and that the file has the size it claims. Q_EMISS: there is no file. */
+int session_open(struct session **s, const char *path, struct q_err *e);
+void session_close(struct session *s);
+const struct session_head *session_head(const struct session *s);
+const int32_t *session_ids(const struct session *s);      /* [n_ids] */
+const char *session_path(const struct session *s);
+/* All bytes of a part, in pieces, in order, to `put`. What was put is worth nothing unless this returns 0. */
+typedef int (*session_put)(void *arg, size_t at, const void *src, size_t n, struct q_err *e);
+int session_read(struct session *s, int part, session_put put, void *arg, struct q_err *e);
+/* Only the head, checked by itself: 400 bytes are read. */
+int session_read_head(const char *path, struct session_head *h, struct q_err *e);
+/* Q_OK if a state of the head fits an engine of this id; else one line that says what differs. */
+int session_check_id(const char *path, const struct session_head *h, const char *state_id, struct q_err *e);
+
+/* --- a file that a process works with (session_lock.c) --- */
+
+/* Makes an empty file if there is none, and keeps every other process out until the descriptor is closed. Minus a code: Q_ELIMIT where
+ * another has it. An empty file is a session that has not begun. */
+int session_lock(const char *path, struct q_err *e);
+/* Closes it; a file that is still empty goes. */
+void session_unlock(int lock, const char *path);
+
+/* --- directories (session_dir.c) --- */
+
+struct session_entry {
+    char *name;              /* owned, in the directory */
+    struct session_head head;
+    double used;             /* last change of the file's times: session_touch */
+};
+/* Makes the directory (0700) and removes what killed writers left in it. */
+int session_dir_open(const char *dir, struct q_err *e);
+/* All sound heads of files *.session, least recently used first; damaged ones and those of another state id (NULL: any) are left out and counted. */
+int session_list(const char *dir, const char *state_id, struct session_entry **list, int *n, int *n_others, struct q_err *e);
+void session_list_free(struct session_entry *list, int n);
+/* Bytes of all files *.session, whosever. */
+uint64_t session_dir_bytes(const char *dir);
+/* Removes the least recently used files *.session until those left and `room` more bytes are at most `most`. Q_ELIMIT where room > most. */
+int session_make_room(const char *dir, uint64_t most, uint64_t room, struct q_err *e);
+/* It was used now. */
+void session_touch(const char *path);
+/* Removes temporary files whose writers are gone. */
+void session_clean(const char *dir);
+
+#endif

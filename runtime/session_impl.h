@@ -1,0 +1,18 @@
+/* What the session_*.c files share: the head as bytes, and names of temporary files. */
+#ifndef Q_SESSION_IMPL_H
+#define Q_SESSION_IMPL_H
+
+#include "session_file.h"
+
+enum { SESSION_FORMAT = 1, SESSION_HEAD = 368, SESSION_HASH = 32 };
+#define SESSION_TEMP ".session-"     /* then six characters */
+#define SESSION_END ".session"
+
+/* The head's bytes, hash included: [SESSION_HEAD + SESSION_HASH]. */
+void session_pack(unsigned char *to, const struct session_head *h);
+/* Checks them: magic, format, hash, and that what they claim is possible. */
+int session_unpack(const char *path, const unsigned char *from, struct session_head *h, struct q_err *e);
+/* Bytes of a whole file. */
+uint64_t session_file_bytes(const struct session_head *h);
+
+#endif

@@ -1,0 +1,21 @@
+/* Sessions and snapshots: what an engine holds goes into a session file, and what a file holds into an engine.
+ *
+ * The ids are the timeline's, the snapshots beginnings of it, shortest first. No step may be in flight.
+ */
+#ifndef Q_SESSION_SNAP_H
+#define Q_SESSION_SNAP_H
+
+#include "engine.h"
+#include "session_file.h"
+
+/* snaps: [n], 1 to SESSION_PARTS, of ascending lengths, at most n_ids. lock and written: session_write's. */
+int session_save(const char *path, struct q_engine *en, const int32_t *ids, int n_ids, const struct q_snap *const *snaps, int n, int *lock,
+                 size_t *written, struct q_err *e);
+/* Q_OK if the engine can take what the file has: state id, sizes, token ids, and the shortest checkpoint's length. */
+int session_fits(const struct session *s, const struct q_engine *en, struct q_err *e);
+/* The last checkpoint that is a beginning of ids[0, n) of at most n - 1 tokens, and that the context has room for; -1: none. */
+int session_find(const struct session *s, const int32_t *ids, int n, int ctx);
+/* A snapshot of a checkpoint. base: what has the pages before the first part's `from`; NULL where that is 0. */
+int session_load(struct session *s, struct q_engine *en, int part, const struct q_snap *base, struct q_snap **out, struct q_err *e);
+
+#endif

@@ -1,0 +1,434 @@
+/* Session files without an engine: what was written comes back, every damage is refused with a line that names it, a killed writer loses only
+ * its own write, one process at a time has a file. */
+#include "files.h"
+#include "session_impl.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { IDS = 150, STATE = 1000, PAGE = 77 };
+static const char id_text[] = "model=00112233445566778899 kv=f16+f16 numerics=strict";
+
+static char dir[Q_PATH];
+static int32_t ids[IDS];
+
+static char *at(const char *name)
+{
+    static char path[4][Q_PATH];
+    static int next;
+    char *p = path[next++ % 4];
+    assert_int_equal(path_join(p, NULL, dir, name, NULL), Q_OK);
+    return p;
+}
+
+static unsigned char byte_of(int salt, int part, size_t i) { return (unsigned char)(salt + part * 101 + i * 7 + (i >> 8)); }
+
+static int read_made(void *arg, int part, size_t where, void *dst, size_t n, struct q_err *e)
+{
+    int salt = *(int *)arg;
+    (void)e;
+    for (size_t i = 0; i < n; i++) ((unsigned char *)dst)[i] = byte_of(salt, part, where + i);
+    return Q_OK;
+}
+
+static struct session_source source(int *salt)
+{
+    struct session_source s = {.h = {.n_ids = IDS, .n_parts = 2, .part = {{0, 100}, {64, 150}}, .page_tokens = 64, .state_bytes = STATE, .page_bytes = PAGE},
+                               .ids = ids, .read = read_made, .arg = salt};
+    snprintf(s.h.state_id, sizeof s.h.state_id, "%s", id_text);
+    return s;
+}
+
+static void save(const char *path, int salt)
+{
+    struct session_source s = source(&salt);
+    struct q_err e;
+    size_t n;
+    if (session_write(path, &s, NULL, &n, &e)) fail_msg("%s", e.text);
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, n);
+    assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+static int setup(void **state)
+{
+    struct q_err e;
+    for (int i = 0; i < IDS; i++) ids[i] = i * i;
+    return dir_temp(dir, "/tmp/test-session-", &e);
+}
+
+static int teardown(void **state)
+{
+    dir_remove(dir);
+    return 0;
+}
+
+struct check {
+    int salt, part;
+    size_t n, others;
+};
+
+static int check_piece(void *arg, size_t where, const void *src, size_t n, struct q_err *e)
+{
+    struct check *c = arg;
+    (void)e;
+    assert_int_equal(where, c->n);
+    for (size_t i = 0; i < n; i++)
+        c->others += ((const unsigned char *)src)[i] != byte_of(c->salt, c->part, where + i);
+    c->n += n;
+    return Q_OK;
+}
+
+/* All that a reader reads. */
+static int read_whole(const char *path, int salt, struct q_err *e)
+{
+    struct session *s;
+    int rc = session_open(&s, path, e);
+    if (rc) return rc;
+    rc = session_check_id(path, session_head(s), id_text, e);
+    for (int p = 0; p < session_head(s)->n_parts && !rc; p++) {
+        struct check c = {salt, p, 0, 0};
+        rc = session_read(s, p, check_piece, &c, e);
+        if (!rc && c.others) rc = q_fail(e, Q_EINTERNAL, "%zu other bytes", c.others);
+    }
+    if (!rc && memcmp(session_ids(s), ids, sizeof ids)) rc = q_fail(e, Q_EINTERNAL, "other ids");
+    session_close(s);
+    return rc;
+}
+
+static void test_there_and_back(void **state)
+{
+    struct q_err e;
+    struct session_head h;
+    struct session *s;
+    save(at("a.session"), 3);
+    if (read_whole(at("a.session"), 3, &e)) fail_msg("%s", e.text);
+    assert_int_equal(session_read_head(at("a.session"), &h, &e), Q_OK);
+    assert_string_equal(h.state_id, id_text);
+    assert_int_equal(h.n_ids, IDS);
+    assert_int_equal(h.part[1].from, 64);
+    assert_int_equal(session_part_bytes(&h, 0), STATE + 2 * PAGE);
+    assert_int_equal(session_part_bytes(&h, 1), STATE + 2 * PAGE);
+    assert_true(llabs(h.made - (long long)time(NULL)) < 100);
+    save(at("a.session"), 4);                                  /* replaced */
+    assert_int_equal(read_whole(at("a.session"), 4, &e), Q_OK);
+    assert_int_equal(session_open(&s, at("none.session"), &e), Q_EMISS);
+    assert_int_equal(session_open(&s, dir, &e), Q_EINPUT);
+    assert_non_null(strstr(e.text, "folder"));
+}
+
+/* A part of more than a piece. */
+static void test_many_pieces(void **state)
+{
+    struct q_err e;
+    int salt = 9;
+    struct session_source s = source(&salt);
+    s.h.page_bytes = SESSION_PIECE + 12345;
+    assert_int_equal(session_write(at("large.session"), &s, NULL, NULL, &e), Q_OK);
+    if (read_whole(at("large.session"), 9, &e)) fail_msg("%s", e.text);
+    unlink(at("large.session"));
+}
+
+static char *load(const char *path, size_t *n)
+{
+    char *data;
+    struct q_err e;
+    assert_int_equal(file_read(path, 1 << 20, &data, n, &e), Q_OK);
+    return data;
+}
+
+static void refused(const char *data, size_t n, const char *what, size_t where)
+{
+    struct q_err e = {0};
+    FILE *f = fopen(at("bad.session"), "w");                   /* file_write waits for the disk each time */
+    assert_int_equal(fwrite(data, 1, n, f), n);
+    fclose(f);
+    int rc = read_whole(at("bad.session"), 5, &e);
+    if (rc != Q_EINPUT && !(rc == Q_EUNSUP && strstr(e.text, "format"))) fail_msg("%s at byte %zu: %d %s", what, where, rc, rc ? e.text : "");
+    if (!strstr(e.text, "bad.session: ") || strchr(e.text, '\n')) fail_msg("%s at byte %zu: %s", what, where, e.text);
+}
+
+static void test_every_damage(void **state)
+{
+    size_t n;
+    save(at("a.session"), 5);
+    char *data = load(at("a.session"), &n);
+    for (size_t i = 0; i < n; i++) {
+        char was = data[i];
+        data[i] = (char)(was ^ (1 << i % 8));
+        refused(data, n, "a flipped bit", i);
+        data[i] = was;
+    }
+    for (size_t i = 0; i < n; i++) refused(data, i, "cut off", i);
+    char *more = malloc(n + 1);
+    memcpy(more, data, n);
+    more[n] = 0;
+    refused(more, n + 1, "a byte more", n);
+    free(more);
+    free(data);
+}
+
+/* Heads with a good hash that claim what cannot be. */
+static void test_lying_heads(void **state)
+{
+    unsigned char head[SESSION_HEAD + SESSION_HASH];
+    struct session_head good, h;
+    struct q_err e;
+    size_t n;
+    save(at("a.session"), 5);
+    assert_int_equal(session_read_head(at("a.session"), &good, &e), Q_OK);
+    char *data = load(at("a.session"), &n);
+    for (int i = 0; i < 12; i++) {
+        h = good;
+        if (i == 0) h.n_ids = 1 << 28;
+        if (i == 1) h.n_parts = 0;
+        if (i == 2) h.part[1].from = 128;                       /* behind the part before */
+        if (i == 3) h.part[1].from = 65;
+        if (i == 4) h.part[1].length = 100;
+        if (i == 5) h.part[0].length = 0;
+        if (i == 6) h.page_tokens = 0x7fffffff;
+        if (i == 7) h.state_bytes = UINT64_MAX;
+        if (i == 8) h.page_bytes = (uint64_t)1 << 63;
+        if (i == 9) h.bytes = 1;
+        if (i == 10) h.part[0].from = -64;
+        if (i == 11) h.n_ids = -1;
+        session_pack(head, &h);
+        memcpy(data, head, sizeof head);
+        refused(data, n, "a lie", (size_t)i);
+    }
+    h = good;
+    session_pack(head, &h);
+    head[SESSION_HEAD - 1] = 0;
+    assert_int_equal(session_unpack("x", head, &h, &e), Q_OK);
+    head[24] = SESSION_PARTS + 1;
+    assert_int_equal(session_unpack("x", head, &h, &e), Q_EINPUT);
+    free(data);
+}
+
+static void test_another_engine(void **state)
+{
+    struct session_head h;
+    struct q_err e;
+    save(at("a.session"), 5);
+    assert_int_equal(session_read_head(at("a.session"), &h, &e), Q_OK);
+    assert_int_equal(session_check_id("f", &h, id_text, &e), Q_OK);
+    assert_int_equal(session_check_id("f", &h, "model=00112233445566778890 kv=q8+q8 numerics=strict", &e), Q_EINPUT);
+    assert_string_equal(e.text, "f: a session of another model: expected 001122334455..., found 001122334455...");
+    assert_int_equal(session_check_id("f", &h, "model=00112233445566778899 kv=q8+r3 numerics=free", &e), Q_EINPUT);
+    assert_string_equal(e.text, "f: a session whose KV is f16+f16; this engine's is q8+r3 (K+V)");
+    assert_int_equal(session_check_id("f", &h, "model=00112233445566778899 kv=f16+f16 numerics=pinned-1234", &e), Q_EINPUT);
+    assert_string_equal(e.text, "f: a session computed with numerics strict; this engine computes with pinned-1234");
+}
+
+static int put_nothing(void *arg, size_t where, const void *src, size_t n, struct q_err *e)
+{
+    if (where == 0 && truncate(arg, 900)) return q_fail(e, Q_EIO, "truncate");
+    return Q_OK;
+}
+
+static void test_shrinks_while_read(void **state)
+{
+    struct session *s;
+    struct q_err e;
+    save(at("a.session"), 5);
+    assert_int_equal(session_open(&s, at("a.session"), &e), Q_OK);
+    assert_int_equal(session_read(s, 1, put_nothing, at("a.session"), &e), Q_EINPUT);
+    assert_non_null(strstr(e.text, "cut off: byte"));
+    session_close(s);
+}
+
+/* ---- writers that do not end well ---- */
+
+static int n_temps(void)
+{
+    char line[Q_PATH + 60] = "";
+    snprintf(line, sizeof line, "ls -a %s | grep -c '^\\.session-'", dir);
+    FILE *f = popen(line, "r");
+    int n = -1;
+    assert_int_equal(fscanf(f, "%d", &n), 1);
+    pclose(f);
+    return n;
+}
+
+static int read_and_stop(void *arg, int part, size_t where, void *dst, size_t n, struct q_err *e)
+{
+    int *fd = arg;
+    memset(dst, 1, n);
+    if (part == 1 && write(*fd, "x", 1) == 1) pause();
+    return Q_OK;
+}
+
+static void test_killed_writer(void **state)
+{
+    struct q_err e;
+    int fd[2], status;
+    char c;
+    save(at("a.session"), 6);
+    assert_int_equal(pipe(fd), 0);
+    pid_t child = fork();
+    if (!child) {
+        struct session_source s = source(NULL);
+        s.read = read_and_stop;
+        s.arg = &fd[1];
+        session_write(at("a.session"), &s, NULL, NULL, &e);
+        _exit(1);
+    }
+    assert_int_equal(read(fd[0], &c, 1), 1);
+    session_clean(dir);
+    assert_int_equal(n_temps(), 1);              /* its writer lives */
+    assert_int_equal(read_whole(at("a.session"), 6, &e), Q_OK);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(read_whole(at("a.session"), 6, &e), Q_OK);
+    assert_int_equal(n_temps(), 1);
+    assert_int_equal(session_dir_open(dir, &e), Q_OK);
+    assert_int_equal(n_temps(), 0);
+    close(fd[0]);
+    close(fd[1]);
+}
+
+static int read_fails(void *arg, int part, size_t where, void *dst, size_t n, struct q_err *e) { return part ? q_fail(e, Q_EIO, "the card is gone") : Q_OK; }
+
+static void test_failing_writers(void **state)
+{
+    struct q_err e;
+    int salt = 7;
+    save(at("a.session"), 6);
+    struct session_source s = source(&salt);
+    s.read = read_fails;
+    assert_int_equal(session_write(at("a.session"), &s, NULL, NULL, &e), Q_EIO);
+    assert_string_equal(e.text, "the card is gone");
+    s = source(&salt);
+    s.h.state_bytes = (uint64_t)1 << 43;                       /* no disk has that */
+    assert_int_equal(session_write(at("a.session"), &s, NULL, NULL, &e), Q_EIO);
+    assert_non_null(strstr(e.text, "MiB are free on that disk"));
+    assert_int_equal(session_write("/proc/nowhere/a.session", &s, NULL, NULL, &e), Q_EIO);
+    s = source(&salt);
+    mkdir(at("folder.session"), 0700);
+    assert_int_equal(session_write(at("folder.session"), &s, NULL, NULL, &e), Q_EINPUT);
+    rmdir(at("folder.session"));
+    struct rlimit old, small = {2000, 2000};                   /* files may not grow beyond */
+    getrlimit(RLIMIT_FSIZE, &old);
+    small.rlim_max = old.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &small);
+    assert_int_equal(session_write(at("a.session"), &s, NULL, NULL, &e), Q_EIO);
+    setrlimit(RLIMIT_FSIZE, &old);
+    assert_int_equal(n_temps(), 0);
+    assert_int_equal(read_whole(at("a.session"), 6, &e), Q_OK);
+}
+
+/* ---- locks ---- */
+
+/* The answer of another process. */
+static int other_can_lock(const char *path)
+{
+    int status;
+    struct q_err e;
+    pid_t child = fork();
+    if (!child) {
+        int fd = session_lock(path, &e);
+        _exit(fd >= 0 ? 0 : fd == -Q_ELIMIT && strstr(e.text, "another process") ? 1 : 2);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) < 2);
+    return !WEXITSTATUS(status);
+}
+
+static void test_locks(void **state)
+{
+    struct q_err e;
+    int salt = 8;
+    struct stat st;
+    struct session_source s = source(&salt);
+    int lock = session_lock(at("l.session"), &e);
+    assert_true(lock >= 0);
+    assert_int_equal(stat(at("l.session"), &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_false(other_can_lock(at("l.session")));
+    assert_int_equal(session_write(at("l.session"), &s, &lock, NULL, &e), Q_OK);
+    assert_false(other_can_lock(at("l.session")));             /* of the new file */
+    assert_int_equal(session_write(at("l.session"), &s, &lock, NULL, &e), Q_OK);
+    session_unlock(lock, at("l.session"));
+    assert_int_equal(read_whole(at("l.session"), 8, &e), Q_OK);
+    assert_true(other_can_lock(at("l.session")));
+    unlink(at("l.session"));
+    lock = session_lock(at("l.session"), &e);
+    session_unlock(lock, at("l.session"));
+    assert_int_equal(stat(at("l.session"), &st), -1);          /* nothing was saved: nothing stays */
+    assert_int_equal(session_lock(dir, &e), -Q_EINPUT);
+}
+
+/* ---- directories ---- */
+
+static void age(const char *name, int seconds)
+{
+    struct timespec t[2] = {{time(NULL) - seconds, 0}, {time(NULL) - seconds, 0}};
+    assert_int_equal(utimensat(AT_FDCWD, at(name), t, 0), 0);
+}
+
+static void test_directories(void **state)
+{
+    struct q_err e;
+    struct session_entry *list;
+    int n, others;
+    char sub[Q_PATH];
+    struct stat st;
+    assert_int_equal(path_join(sub, &e, dir, "sub/dir", NULL), Q_OK);
+    assert_int_equal(session_dir_open(sub, &e), Q_OK);
+    assert_int_equal(stat(sub, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+    save(at("sub/dir/new.session"), 1);
+    save(at("sub/dir/old.session"), 1);
+    save(at("sub/dir/middle.session"), 1);
+    assert_int_equal(file_write(at("sub/dir/bad.session"), "quarry", 6, &e), Q_OK);
+    assert_int_equal(file_write(at("sub/dir/other.txt"), "quarry", 6, &e), Q_OK);
+    age("sub/dir/old.session", 300);
+    age("sub/dir/middle.session", 200);
+    age("sub/dir/bad.session", 100);
+    assert_int_equal(session_list(sub, id_text, &list, &n, &others, &e), Q_OK);
+    assert_int_equal(n, 3);
+    assert_int_equal(others, 1);
+    assert_string_equal(list[0].name, "old.session");
+    assert_string_equal(list[2].name, "new.session");
+    assert_int_equal(list[0].head.part[0].length, 100);
+    uint64_t one = list[0].head.bytes;
+    session_list_free(list, n);
+    assert_int_equal(session_list(sub, "model=x", &list, &n, &others, &e), Q_OK);
+    assert_int_equal(n, 0);
+    session_list_free(list, n);
+    assert_int_equal(session_dir_bytes(sub), 3 * one + 6);
+    session_touch(at("sub/dir/old.session"));
+    assert_int_equal(session_make_room(sub, 3 * one + 6, one, &e), Q_OK);    /* middle goes */
+    assert_int_equal(session_dir_bytes(sub), 2 * one + 6);
+    assert_int_not_equal(stat(at("sub/dir/middle.session"), &st), 0);
+    assert_int_equal(session_make_room(sub, 2 * one, 2 * one + 1, &e), Q_ELIMIT);
+    assert_int_equal(session_make_room(sub, 2 * one, 2 * one, &e), Q_OK);
+    assert_int_equal(session_dir_bytes(sub), 0);
+    assert_int_equal(stat(at("sub/dir/other.txt"), &st), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_there_and_back),     cmocka_unit_test(test_many_pieces),   cmocka_unit_test(test_every_damage),
+        cmocka_unit_test(test_lying_heads),        cmocka_unit_test(test_another_engine), cmocka_unit_test(test_shrinks_while_read),
+        cmocka_unit_test(test_killed_writer),      cmocka_unit_test(test_failing_writers), cmocka_unit_test(test_locks),
+        cmocka_unit_test(test_directories)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
