@@ -1,6 +1,7 @@
 /* `quarry show FILE`: what is in a model file, what memory it needs, what is odd about it. Reads the header only, unless
  * --check asks for every block. */
 #include "cmd.h"
+#include "kv_format.h"
 #include "model_parts.h"
 #include "show.h"
 #include "tokenizer.h"
@@ -9,15 +10,22 @@
 
 static const char help[] =
     "usage: quarry show FILE | --preset NAME [--format q8_0] [--json] [--check]\n"
+    "       quarry show FILE | --preset NAME --fit CARDS [--ctx N] [--parallel N] [--kv-k F] [--kv-v F] [--json]\n"
     "\n"
     "  FILE            a GGUF file; any file of a split set\n"
     "  --preset NAME   a shape by name (qwen3.5-9b) or of a file ./mine.lua instead of a model; --format says in which weight type\n"
     "  --check         read every block of the weights for infinite or NaN values, and open the tokenizer\n"
+    "  --fit CARDS     where it would lie on cards of these sizes, and what fits: 24GiB, 3x16GiB or 16GiB,12GiB,16GiB\n"
+    "  --ctx N         tokens of a sequence (default: what the model was trained for)\n"
+    "  --parallel N    sequences at once (default 1)\n"
+    "  --kv-k F, --kv-v F   formats of K and V: f32, f16 (default), q8, r4, r3\n"
     "  --json          one JSON object on one line\n";
 
 struct options {
     const char *file, *preset, *format;
+    const char *cards, *ctx, *parallel, *kv_k, *kv_v;
     int json, check, help;
+    struct q_fit_options fit;
 };
 
 static int usage(const char *why, const char *what)
@@ -26,14 +34,48 @@ static int usage(const char *why, const char *what)
     return 2;
 }
 
+static const char **place_of(struct options *o, const char *name)
+{
+    const struct { const char *name, **at; } values[] = {{"--preset", &o->preset}, {"--format", &o->format}, {"-m", &o->file}, {"--fit", &o->cards},
+                                                         {"--ctx", &o->ctx}, {"-c", &o->ctx}, {"--parallel", &o->parallel}, {"--kv-k", &o->kv_k}, {"--kv-v", &o->kv_v}};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        if (!strcmp(values[i].name, name)) return values[i].at;
+    return NULL;
+}
+
+/* 0, or the exit status. */
+static int whole_number(const char *name, const char *text, int most, int *out)
+{
+    char *end;
+    long n = strtol(text, &end, 10);
+    *out = (int)n;
+    if (*text && !*end && n >= 1 && n <= most) return 0;
+    fprintf(stderr, "quarry show: %s expects a whole number from 1 to %d, not '%.60s' (`quarry show --help` lists the options)\n", name, most, text);
+    return 2;
+}
+
+/* 0, or the exit status. */
+static int parse_fit(struct options *o)
+{
+    const char *wrong = o->cards ? fit_read_cards(&o->fit, o->cards) : o->ctx || o->parallel || o->kv_k || o->kv_v ? "" : NULL;
+    if (wrong && !o->cards) return usage("--ctx, --parallel, --kv-k and --kv-v go with --fit", "");
+    if (wrong) return usage("--fit: ", wrong);
+    o->fit.n_seqs = 1;
+    o->fit.kv_k = o->kv_k ? o->kv_k : "f16";
+    o->fit.kv_v = o->kv_v ? o->kv_v : "f16";
+    if (!kv_format_known(o->fit.kv_k)) return usage("--kv-k: expected f32, f16, q8, r4 or r3, found ", o->fit.kv_k);
+    if (!kv_format_known(o->fit.kv_v)) return usage("--kv-v: expected f32, f16, q8, r4 or r3, found ", o->fit.kv_v);
+    int rc = o->ctx ? whole_number("--ctx", o->ctx, 1 << 24, &o->fit.ctx) : 0;
+    return rc || !o->parallel ? rc : whole_number("--parallel", o->parallel, 256, &o->fit.n_seqs);
+}
+
 /* 0, or the exit status. */
 static int parse(struct options *o, int argc, char **argv)
 {
     *o = (struct options){ .format = "q8_0" };
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i];
-        const char **value = !strcmp(a, "--preset") ? &o->preset : !strcmp(a, "--format") ? &o->format
-                             : !strcmp(a, "-m") ? &o->file : NULL;
+        const char **value = place_of(o, a);
         if (value) {
             if (++i == argc) return usage("no value after ", a);
             *value = argv[i];
@@ -52,7 +94,7 @@ static int parse(struct options *o, int argc, char **argv)
     }
     if (o->help) return 0;
     if (!o->file == !o->preset) return usage("expected a file, or --preset NAME", "");
-    return 0;
+    return parse_fit(o);
 }
 
 static int print(struct show_facts *f, const struct options *o)
@@ -72,6 +114,29 @@ static int failed(const struct q_err *e)
 {
     fprintf(stderr, "quarry show: %s\n", e->text);
     return 1;
+}
+
+/* Heads of this size may have the formats that were asked for. */
+static int check_formats(const struct options *o, const struct q_config *c, struct q_err *e)
+{
+    const char *bad = !kv_format_piece_bytes(o->fit.kv_k, c->head_dim) ? o->fit.kv_k : !kv_format_piece_bytes(o->fit.kv_v, c->head_dim) ? o->fit.kv_v : NULL;
+    return bad ? q_fail(e, Q_EUNSUP, "KV format %s does not take heads of %d numbers", bad, c->head_dim) : Q_OK;
+}
+
+/* The exit status. */
+static int print_fit(struct show_facts *f, const struct options *o, const struct q_fit_weights *w)
+{
+    struct q_fit_options fit = o->fit;
+    struct show_fit s;
+    struct q_err e;
+    if (check_formats(o, f->config, &e)) {
+        show_free(f);
+        return failed(&e);
+    }
+    if (!fit.ctx) fit.ctx = f->config->n_ctx_train;
+    show_fit_make(&s, f->config, w, &fit);
+    f->fit = &s;
+    return print(f, o);
 }
 
 /* What opening leaves to whoever runs the model: every block of the weights, and the tokenizer's own contents. */
@@ -104,13 +169,15 @@ static int show_file(const struct options *o)
         return failed(&e);
     }
     struct show_facts f;
+    struct q_fit_weights w;
     show_from_model(&f, m);
+    fit_weights_of_model(&w, m);
     int rc = o->check && check(m, &e) ? failed(&e) : 0;
     f.checked = o->check;
     if (rc)
         show_free(&f);
     else
-        rc = print(&f, o);
+        rc = o->cards ? print_fit(&f, o, &w) : print(&f, o);
     model_close(m);
     return rc;
 }
@@ -123,8 +190,10 @@ static int show_preset(const struct options *o)
     if (!format) return usage("--format: expected f32, f16, bf16 or q8_0, found ", o->format);
     if (config_from_preset(&c, o->preset, &e)) return failed(&e);
     struct show_facts f;
+    struct q_fit_weights w;
     show_from_shape(&f, &c, format);
-    return print(&f, o);
+    fit_weights_of_shape(&w, &c, format);
+    return o->cards ? print_fit(&f, o, &w) : print(&f, o);
 }
 
 int cmd_show(int argc, char **argv)

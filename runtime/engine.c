@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void say(const struct q_engine *en, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void say(const struct q_engine *en, const char *fmt, ...)
+void engine_say(const struct q_engine *en, const char *fmt, ...)
 {
     char line[512];
     va_list ap;
@@ -26,15 +25,6 @@ static int check_format(const char *f, const char *what, struct q_err *e)
     return q_fail(e, Q_EUNSUP, "KV format of %s is '%s'; this version has f16 and f32", what, f);
 }
 
-#define LARGE_CARD ((size_t)12 << 30)   /* from this much free memory, the scratch of wide steps is no burden */
-
-/* What goes with the number of sequences. */
-static void count_slots(struct q_engine *en)
-{
-    if (!en->snaps_given) en->o.max_snaps = en->o.max_seqs + 4;
-    if (!en->out_given) en->o.max_out = en->o.max_seqs;
-}
-
 static int fill_defaults(struct q_engine *en, struct q_err *e)
 {
     struct q_engine_opts *o = &en->o;
@@ -44,8 +34,8 @@ static int fill_defaults(struct q_engine *en, struct q_err *e)
     en->snaps_given = o->max_snaps >= 0;
     en->out_given = o->max_out > 0;
     if (o->max_seqs < 0) o->max_seqs = en->device->host_memory ? 4 : 8;
-    count_slots(en);
-    if (!o->max_rows) o->max_rows = en->device->host_memory || en->device->ops->available(en->device) < LARGE_CARD ? 512 : 2048;
+    engine_count_slots(en);
+    if (!o->max_rows) o->max_rows = plan_max_rows(!en->device->host_memory, en->device->ops->available(en->device));
     int want = o->ctx_hint > 4096 ? o->ctx_hint : 4096;
     en->ctx_given = o->ctx > 0;
     if (!o->ctx) o->ctx = c->n_ctx_train < want ? c->n_ctx_train : want;
@@ -70,7 +60,7 @@ static int open_model(struct q_engine *en, struct q_err *e)
              : o->model ? model_open(&en->model, o->model, e)
                         : q_fail(e, Q_EINPUT, "no model is named: expected a GGUF file or a preset");
     if (!rc && en->model->file) rc = tok_open_gguf(&en->tokenizer, en->model->file, e);
-    if (!rc && en->model->notices[0]) say(en, "%s", en->model->notices);
+    if (!rc && en->model->notices[0]) engine_say(en, "%s", en->model->notices);
     return rc;
 }
 
@@ -92,88 +82,16 @@ static int open_kernels(struct q_engine *en, struct q_err *e)
     kset_count(en->kernels, &tuned, &borrowed, &defaults);
     snprintf(en->numerics_id, sizeof en->numerics_id, "%s-%s", q_numerics_name(o->numerics), kset_id(en->kernels));
     make_state_id(en);
-    say(en, "kernels: %d tuned, %d borrowed, %d default; numerics %s; %s", tuned, borrowed, defaults, en->numerics_id, en->device->card.key);
+    engine_say(en, "kernels: %d tuned, %d borrowed, %d default; numerics %s; %s", tuned, borrowed, defaults, en->numerics_id, en->device->card.key);
     return Q_OK;
-}
-
-static double mib(size_t bytes) { return (double)bytes / 1048576; }
-
-static struct q_plan plan(const struct q_engine *en, int ctx)
-{
-    const struct q_engine_opts *o = &en->o;
-    struct q_plan_options po = {.weight_bytes = en->model->weight_bytes, .ctx = ctx, .n_seqs = o->max_seqs, .kv_tokens = o->kv_tokens, .n_snaps = o->max_snaps,
-                                .max_rows = o->max_rows, .max_out = o->max_out, .parts = en->device->parts, .kv_k = o->kv_k, .kv_v = o->kv_v,
-                                .gpu = !en->device->host_memory};
-    struct q_plan p;
-    plan_make(&p, &en->model->config, &po);
-    return p;
-}
-
-/* The largest context, by halving, whose plan fits; 0 if none does. */
-static int ctx_that_fits(const struct q_engine *en, size_t available)
-{
-    for (int ctx = en->o.ctx; ctx >= 64; ctx /= 2)
-        if (plan(en, ctx).total <= available) return ctx;
-    return 0;
-}
-
-/* Takes from what was not chosen, the dearest first: room for all sequences at full length, down to that for one; context, as far as it is
- * more than most need; sequences; context. 0: nothing is left to take. */
-static int make_smaller(struct q_engine *en)
-{
-    struct q_engine_opts *o = &en->o;
-    const int plenty = 32768, least = 4096;
-    int64_t all = o->kv_tokens ? o->kv_tokens : (int64_t)o->max_seqs * o->ctx;
-    int lowest = en->seqs_given || o->max_seqs == 1 ? least : plenty;
-    if (all > o->ctx) {
-        o->kv_tokens = (int)(all / 2 > o->ctx ? all / 2 : o->ctx);
-    } else if (!en->ctx_given && o->ctx > lowest) {
-        o->ctx = o->ctx / 2 > lowest ? o->ctx / 2 : lowest;
-        o->kv_tokens = 0;
-    } else if (!en->seqs_given && o->max_seqs > 1) {
-        o->max_seqs /= 2;
-        count_slots(en);
-    } else {
-        return 0;
-    }
-    return 1;
-}
-
-static void make_fit(struct q_engine *en, size_t available)
-{
-    while (en->o.fit && plan(en, en->o.ctx).total > available && make_smaller(en)) continue;
-}
-
-/* Prints the plan, and refuses what the machine cannot hold before anything large is taken. */
-static int check_plan(struct q_engine *en, struct q_err *e)
-{
-    size_t available = en->device->ops->available(en->device);
-    make_fit(en, available);
-    struct q_plan p = plan(en, en->o.ctx);
-    en->planned = p.total;
-    en->free_before = available;
-    char text[320], kernels[64] = "", held[80];
-    if (en->o.kv_tokens) snprintf(held, sizeof held, "%d tokens for %d sequences of at most %d", en->o.kv_tokens, en->o.max_seqs, en->o.ctx);
-    else snprintf(held, sizeof held, "%d x %d tokens", en->o.max_seqs, en->o.ctx);
-    if (p.lines[Q_PLAN_KERNELS].bytes) snprintf(kernels, sizeof kernels, ", kernels, graphs and staging %.1f MiB", mib(p.lines[Q_PLAN_KERNELS].bytes));
-    snprintf(text, sizeof text, "weights %.1f MiB, KV %.1f MiB (%s, %s/%s), states %.1f MiB (%d slot%s), scratch %.1f MiB%s",
-             mib(p.lines[Q_PLAN_WEIGHTS].bytes), mib(p.lines[Q_PLAN_KV].bytes), held, en->o.kv_k, en->o.kv_v,
-             mib(p.lines[Q_PLAN_STATES].bytes), (int)p.n_slots, p.n_slots == 1 ? "" : "s", mib(p.lines[Q_PLAN_SCRATCH].bytes), kernels);
-    say(en, "memory: %s", text);
-    if (!en->device->host_memory) say(en, "memory: %.1f MiB in all, %.1f MiB are free", mib(p.total), mib(available));
-    if (p.total <= available) return Q_OK;
-    int fits = ctx_that_fits(en, available);
-    if (!fits) return q_fail(e, Q_ELIMIT, "%s does not fit: %.0f MiB are needed (%s) and %.0f MiB are free", en->model->path, mib(p.total), text, mib(available));
-    return q_fail(e, Q_ELIMIT, "a context of %d does not fit: %.0f MiB are needed (%s) and %.0f MiB are free; -c %d would fit", en->o.ctx, mib(p.total),
-                  text, mib(available), fits);
 }
 
 static void tell_device(const struct q_engine *en)
 {
-    if (!en->device->host_memory) say(en, "device: %s", en->device->about);
+    if (!en->device->host_memory) engine_say(en, "device: %s", en->device->about);
     if (!en->device->host_memory) return;
     int cpus = card_allowed_cpus();
-    if (en->o.threads > cpus) say(en, "%d threads on %d processor%s that this program may use: they take turns", en->o.threads, cpus, cpus == 1 ? "" : "s");
+    if (en->o.threads > cpus) engine_say(en, "%d threads on %d processor%s that this program may use: they take turns", en->o.threads, cpus, cpus == 1 ? "" : "s");
 }
 
 /* Weights are from KERNELS_END to WEIGHTS_END of the way; the rest is short where no kernel has to be built. */
@@ -201,7 +119,7 @@ static int open_memory(struct q_engine *en, struct q_err *e)
     const struct q_config *c = &en->model->config;
     struct q_scratch_size ss = {o->max_rows, o->max_out, o->ctx, en->device->parts, Q_TOP, !en->device->host_memory};
     struct q_step_size ts = {o->max_rows, o->max_out, o->max_seqs, o->max_snaps, o->ctx, c->n_embd, c->n_vocab};
-    struct q_plan p = plan(en, o->ctx);
+    struct q_plan p = engine_plan(en, o->ctx);
     int rc = kv_open(&en->kv, en->device, c, (int)p.n_pages, o->kv_k, o->kv_v, e);
     if (!rc) rc = states_open(&en->states, en->device, c, (int)p.n_slots, e);
     if (!rc) rc = scratch_open(&en->scratch, en->device, c, &ss, e);
@@ -244,7 +162,7 @@ int q_engine_open(struct q_engine **out, const struct q_engine_opts *o, struct q
     if (!rc) rc = open_model(en, e);
     if (!rc) rc = fill_defaults(en, e);
     if (!rc) tell_device(en);
-    if (!rc) rc = check_plan(en, e);
+    if (!rc) rc = engine_check_plan(en, e);
     if (!rc) progress(en, "kernels", 0.01);
     if (!rc) rc = open_kernels(en, e);
     if (!rc) progress(en, "weights", KERNELS_END);

@@ -1,4 +1,4 @@
-/* What engine.c (opening, closing, facts) and engine_step.c (steps and their results) share: the engine itself. */
+/* What engine.c (opening, closing, facts), engine_plan.c (its memory) and engine_step.c (steps and their results) share: the engine itself. */
 #ifndef Q_ENGINE_IMPL_H
 #define Q_ENGINE_IMPL_H
 
@@ -35,5 +35,15 @@ struct q_engine {
     char *sampled;                   /* ids and logprobs as they lie on the device */
     int *id, *top_id;
 };
+
+void engine_say(const struct q_engine *en, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- engine_plan.c ---- */
+/* What goes with the number of sequences, where the caller did not choose. */
+void engine_count_slots(struct q_engine *en);
+/* Of the options as they are, with this context. */
+struct q_plan engine_plan(const struct q_engine *en, int ctx);
+/* Makes what was not chosen fit (o.fit), prints the plan, and refuses what the machine cannot hold before anything large is taken. */
+int engine_check_plan(struct q_engine *en, struct q_err *e);
 
 #endif

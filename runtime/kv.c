@@ -5,7 +5,7 @@
 
 static size_t layer_page_bytes(const struct q_config *c, const char *format)
 {
-    return (size_t)c->n_head_kv * kv_piece_bytes(format, c->head_dim);
+    return (size_t)c->n_head_kv * kv_format_piece_bytes(format, c->head_dim);
 }
 
 size_t kv_page_bytes(const struct q_config *c, const char *fk, const char *fv)

@@ -104,7 +104,7 @@ int q_each_part(struct q_model *m, q_part_fn f, void *user)
     return rc;
 }
 
-static size_t part_bytes(const struct q_config *c, const struct q_part *p, const struct q_format *format)
+size_t q_part_bytes(const struct q_config *c, const struct q_part *p, const struct q_format *format)
 {
     return (size_t)(q_dim_of(c, p->n) * q_row_bytes(q_part_format(c, p, format), q_dim_of(c, p->k)));
 }
@@ -113,10 +113,10 @@ size_t q_config_weight_bytes(const struct q_config *c, const struct q_format *fo
 {
     size_t bytes = 0;
     for (int i = 0; i < q_n_model_parts; i++)
-        if (q_part_in_model(c, q_model_parts + i)) bytes += part_bytes(c, q_model_parts + i, format);
+        if (q_part_in_model(c, q_model_parts + i)) bytes += q_part_bytes(c, q_model_parts + i, format);
     for (int i = 0; i < q_n_layer_parts; i++)
         for (int kind = 0; kind < 2; kind++)
             if (q_layer_parts[i].in & 1 << kind)
-                bytes += part_bytes(c, q_layer_parts + i, format) * (size_t)q_count_layers(c, kind);
+                bytes += q_part_bytes(c, q_layer_parts + i, format) * (size_t)q_count_layers(c, kind);
     return bytes;
 }

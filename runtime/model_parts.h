@@ -41,6 +41,8 @@ void q_part_name(char *name, int layer, const char *part);
 enum q_role q_role_of(const struct q_tensor *t);
 /* What a matrix part gets when weights are made: `format`, or F16 where its block does not divide the row. F32 for others. */
 const struct q_format *q_part_format(const struct q_config *c, const struct q_part *p, const struct q_format *format);
+/* Bytes of a made-up part. */
+size_t q_part_bytes(const struct q_config *c, const struct q_part *p, const struct q_format *format);
 
 /* Weight bytes of a shape in a format, each tensor once. */
 size_t q_config_weight_bytes(const struct q_config *c, const struct q_format *format);

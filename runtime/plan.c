@@ -2,6 +2,7 @@
 #include "plan.h"
 #include "engine.h"
 #include "kv.h"
+#include "kv_format.h"
 #include "scratch.h"
 #include "step_table.h"
 #include "weights.h"
@@ -15,8 +16,24 @@ struct q_plan_options plan_defaults(size_t weight_bytes, int ctx, int parts)
                                     .parts = parts, .kv_k = "f16", .kv_v = "f16" };
 }
 
+int plan_max_rows(int gpu, size_t available)
+{
+    const size_t large_card = (size_t)12 << 30;   /* from this much free memory, the scratch of wide steps is no burden */
+    return gpu && available >= large_card ? 2048 : 512;
+}
+
+int plan_max_snaps(int n_seqs) { return n_seqs + 4; }
+
 /* On a card, what its driver takes for a set's modules and graphs (read off an H200: about 60 MiB), and the stage that weights go through. */
 enum { GPU_KERNELS = 64 << 20 };
+
+/* What n blocks take: a card's driver gives memory in granules, and packs blocks that are smaller than half of one. */
+static double blocks(const struct q_plan_options *o, int n, size_t bytes)
+{
+    enum { GRANULE = 2 << 20 };
+    size_t each = o->gpu && bytes >= GRANULE / 2 ? (bytes + GRANULE - 1) / GRANULE * GRANULE : bytes;
+    return (double)n * (double)each;
+}
 
 static size_t step_bytes(const struct q_config *c, const struct q_plan_options *o)
 {
@@ -31,6 +48,14 @@ static void set(struct q_plan *p, enum q_plan_item i, const char *what, double b
     p->lines[i].bytes = to_bytes(bytes);
 }
 
+/* All KV pages, as kv_open takes them: a block a layer for K, and one for V. */
+static double kv_bytes(const struct q_config *c, const struct q_plan_options *o, int64_t n_pages)
+{
+    int layers = q_count_layers(c, Q_LAYER_ATTN);
+    size_t heads = (size_t)c->n_head_kv, pages = (size_t)n_pages;
+    return blocks(o, layers, pages * heads * kv_format_piece_bytes(o->kv_k, c->head_dim)) + blocks(o, layers, pages * heads * kv_format_piece_bytes(o->kv_v, c->head_dim));
+}
+
 /* Pages and slots are counted as the engine does when it opens: a snapshot costs a state and at most two pages of its own. */
 void plan_make(struct q_plan *p, const struct q_config *c, const struct q_plan_options *o)
 {
@@ -41,9 +66,11 @@ void plan_make(struct q_plan *p, const struct q_config *c, const struct q_plan_o
     p->n_slots = (int64_t)o->n_seqs + o->n_snaps;
     p->page_bytes = kv_page_bytes(c, o->kv_k, o->kv_v);
     p->slot_bytes = states_slot_bytes(c);
-    set(p, Q_PLAN_WEIGHTS, "weights", (double)o->weight_bytes);
-    set(p, Q_PLAN_KV, "KV pages", (double)p->page_bytes * (double)p->n_pages);
-    set(p, Q_PLAN_STATES, "states", (double)p->slot_bytes * (double)p->n_slots);
+    double kept_pages = 2.0 * o->n_snaps * (double)p->page_bytes, kept_states = (double)p->slot_bytes * o->n_snaps;
+    set(p, Q_PLAN_WEIGHTS, "weights", blocks(o, 1, o->weight_bytes));
+    set(p, Q_PLAN_KV, "KV pages", kv_bytes(c, o, p->n_pages) - kept_pages);
+    set(p, Q_PLAN_STATES, "states", (double)p->slot_bytes * (double)o->n_seqs);
+    set(p, Q_PLAN_CHECKPOINTS, "checkpoints", kept_pages + kept_states);
     set(p, Q_PLAN_SCRATCH, "scratch", (double)step_bytes(c, o));
     set(p, Q_PLAN_KERNELS, "kernels and graphs", o->gpu ? (double)GPU_KERNELS + WEIGHTS_STAGE : 0);
     for (int i = 0; i < Q_PLAN_ITEMS; i++) total += (double)p->lines[i].bytes;

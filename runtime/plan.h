@@ -1,5 +1,8 @@
 /* The memory that a run needs, from the shape alone: a pure function over the sizes that kv.c, scratch.c and step_table.c
- * state for themselves, so `quarry show` prints for a file that is not loaded what the engine takes when it opens. */
+ * state for themselves, so `quarry show` prints for a file that is not loaded what the engine takes when it opens.
+ *
+ * What grows with the context: KV pages, and page tables (4 bytes for 64 tokens of a sequence, with the scratch). Partial results of
+ * attention and the ids that penalties count are bounded (templates/attn_prefill/args.h, step_table.h). */
 #ifndef Q_PLAN_H
 #define Q_PLAN_H
 
@@ -16,11 +19,11 @@ struct q_plan_options {
     int max_rows;              /* rows of a step */
     int max_out;               /* rows whose logits are wanted */
     int parts;                 /* members of the team: threads on a CPU */
-    const char *kv_k, *kv_v;   /* "f16" or "f32" */
+    const char *kv_k, *kv_v;   /* of kv_formats */
     int gpu;                   /* a card with memory of its own */
 };
 
-enum q_plan_item { Q_PLAN_WEIGHTS, Q_PLAN_KV, Q_PLAN_STATES, Q_PLAN_SCRATCH, Q_PLAN_KERNELS, Q_PLAN_ITEMS };
+enum q_plan_item { Q_PLAN_WEIGHTS, Q_PLAN_KV, Q_PLAN_STATES, Q_PLAN_CHECKPOINTS, Q_PLAN_SCRATCH, Q_PLAN_KERNELS, Q_PLAN_ITEMS };
 
 struct q_plan {
     struct q_plan_line {
@@ -34,8 +37,11 @@ struct q_plan {
     size_t slot_bytes;         /* one state over all delta-net layers */
 };
 
-/* The engine's defaults: one sequence of ctx tokens in fp16, steps of up to 512 rows. */
+/* One sequence of ctx tokens in fp16, steps of up to 512 rows. */
 struct q_plan_options plan_defaults(size_t weight_bytes, int ctx, int parts);
+/* The engine's defaults: rows of a step where this much memory is free, snapshots beside so many sequences that are served. */
+int plan_max_rows(int gpu, size_t available);
+int plan_max_snaps(int n_seqs);
 /* Sizes saturate at SIZE_MAX instead of wrapping. */
 void plan_make(struct q_plan *p, const struct q_config *c, const struct q_plan_options *o);
 

@@ -6,6 +6,7 @@
 #include "model.h"
 #include "notes.h"
 #include "plan.h"
+#include "show_fit.h"
 #include <stdio.h>
 
 enum show_part { SHOW_EMBD, SHOW_HEAD, SHOW_ATTN, SHOW_GDN, SHOW_FFN, SHOW_SMALL, SHOW_PARTS };
@@ -34,6 +35,7 @@ struct show_facts {
     int64_t ctx[SHOW_MAX_PLANS];
     struct q_plan plans[SHOW_MAX_PLANS];
     int n_plans;
+    const struct show_fit *fit;        /* borrowed; NULL: not asked for */
 
     struct q_notes notes;              /* owned: the model's, and what is odd beyond them */
 };

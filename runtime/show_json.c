@@ -131,6 +131,7 @@ int show_json(const struct show_facts *f, FILE *out)
     add_tokenizer(root, f);
     add_template(root, f);
     add_plans(root, f);
+    if (f->fit) show_fit_json(f->fit, root);
     add_notices(root, f->notes.text);
     char *text = cJSON_PrintUnformatted(root);
     cJSON_Delete(root);

@@ -130,6 +130,10 @@ void show_text(const struct show_facts *f, FILE *out)
     print_head(f, out);
     print_shape(f->config, out);
     print_weights(f, out);
+    if (f->fit) {
+        show_fit_text(f->fit, out);
+        return;
+    }
     print_tokenizer(f, out);
     print_template(f, out);
     print_plans(f, out);

@@ -654,3 +654,45 @@ def test_truncated_file_in_a_set(tmp_path, refuse):
     refuse(paths[0], "00002-of-00003", "its data ends", size=10**5, about="m-00002")
     b.write(paths[1], b"<!DOCTYPE html><html></html>")
     refuse(paths[0], "00002-of-00003", "HTML page", size=10**5, about="m-00002")
+
+
+# --- where it would lie -------------------------------------------------------------------------------------------------
+
+def fit_of(*args):
+    status, out, err, _, _ = show(*args)
+    return status, out, err
+
+
+def test_fit_places_a_file():
+    j = show_ok(TINY, "--fit", "2x1GiB", "--ctx", "2048", "--parallel", "2", "--kv-v", "q8")["fit"]
+    assert j["fits"] and j["sequences"] == 2 and j["context"] == 2048 and (j["kv_k"], j["kv_v"]) == ("f16", "q8")
+    assert [s["first_layer"] for s in j["stages"]] == [0] + [s["last_layer"] + 1 for s in j["stages"][:-1]]
+    assert j["stages"][-1]["last_layer"] == 7
+    for s in j["stages"]:
+        parts = [v for k, v in s["plan"].items() if k != "total"]
+        assert sum(parts) == s["plan"]["total"] and s["plan"]["total"] + s["left"] == j["cards"][s["card"]]
+    assert [(f["k"], f["v"]) for f in j["formats"]][-1] == ("f16", "q8")
+    assert all(f["fits"] for f in j["formats"])
+
+
+def test_fit_says_what_to_change():
+    status, out, err = fit_of("--preset", "qwen3.6-27b", "--fit", "3x16GiB", "--ctx", "262144")
+    assert (status, err) == (0, "") and "does not fit" in out
+    assert "--kv-k q8 --kv-v q8 would fit, or --ctx " in out.splitlines()[-1]
+    status, out, err = fit_of("--preset", "qwen3.6-27b", "--fit", "24GiB")
+    assert "it needs more or larger cards" in out.splitlines()[-1]
+    status, out, err = fit_of("--preset", "qwen3.6-27b", "--fit", "3x16GiB", "--kv-k", "r3", "--kv-v", "r3")
+    assert "a plan only" in out.splitlines()[-1] and "embedding is on card 1, the head on card 3" in out
+
+
+@pytest.mark.parametrize("args, words", [
+    (["--fit", "16"], "expected sizes as 16GiB"),
+    (["--fit", "65x1GiB"], "1 to 64 cards"),
+    (["--ctx", "4096"], "go with --fit"),
+    (["--fit", "16GiB", "--ctx", "0"], "--ctx expects a whole number from 1 to"),
+    (["--fit", "16GiB", "--parallel", "x"], "--parallel expects a whole number from 1 to 256, not 'x'"),
+    (["--fit", "16GiB", "--kv-k", "r5"], "found r5"),
+])
+def test_fit_refuses(args, words):
+    status, out, err = fit_of(TINY, *args)
+    assert status == 2 and not out and words in err and err.count("\n") == 1, err

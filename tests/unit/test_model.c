@@ -130,17 +130,17 @@ static void odd_rows_fall_back(void **state)
 /* Heads of 256, by hand: 64 tokens of codes and scales; then sizes that some formats do not take. */
 static void a_piece_has_codes_and_scales(void **state)
 {
-    assert_int_equal(kv_piece_bytes("f32", 256), 64 * 1024);
-    assert_int_equal(kv_piece_bytes("f16", 256), 64 * 512);
-    assert_int_equal(kv_piece_bytes("q8", 256), 64 * (256 + 8 * 2));
-    assert_int_equal(kv_piece_bytes("r4", 256), 64 * (128 + 2));
-    assert_int_equal(kv_piece_bytes("r3", 256), 64 * (96 + 2));
-    assert_int_equal(kv_piece_bytes("r3", 512), 64 * (192 + 4));
-    assert_int_equal(kv_piece_bytes("r4", 96), 64 * (48 + 3 * 2));
-    assert_int_equal(kv_piece_bytes("f16", 40), 64 * 80);
-    assert_int_equal(kv_piece_bytes("q8", 40), 0);
-    assert_int_equal(kv_piece_bytes("r3", 48), 0);
-    assert_int_equal(kv_piece_bytes("r5", 256), 0);
+    assert_int_equal(kv_format_piece_bytes("f32", 256), 64 * 1024);
+    assert_int_equal(kv_format_piece_bytes("f16", 256), 64 * 512);
+    assert_int_equal(kv_format_piece_bytes("q8", 256), 64 * (256 + 8 * 2));
+    assert_int_equal(kv_format_piece_bytes("r4", 256), 64 * (128 + 2));
+    assert_int_equal(kv_format_piece_bytes("r3", 256), 64 * (96 + 2));
+    assert_int_equal(kv_format_piece_bytes("r3", 512), 64 * (192 + 4));
+    assert_int_equal(kv_format_piece_bytes("r4", 96), 64 * (48 + 3 * 2));
+    assert_int_equal(kv_format_piece_bytes("f16", 40), 64 * 80);
+    assert_int_equal(kv_format_piece_bytes("q8", 40), 0);
+    assert_int_equal(kv_format_piece_bytes("r3", 48), 0);
+    assert_int_equal(kv_format_piece_bytes("r5", 256), 0);
 }
 
 /* qwen3.5-9b by hand: 8 attention layers x 4 heads x 256 x (K + V) x 2 bytes; 24 layers of 32 x 128 x 128 states. */
@@ -163,7 +163,8 @@ static void the_plan_adds_up(void **state)
     o.n_snaps = 3;
     plan_make(&p, &c, &o);
     assert_int_equal(p.n_pages, 2 + 6);
-    assert_int_equal(p.lines[Q_PLAN_STATES].bytes, 4 * p.slot_bytes);
+    assert_int_equal(p.lines[Q_PLAN_STATES].bytes, p.slot_bytes);
+    assert_int_equal(p.lines[Q_PLAN_CHECKPOINTS].bytes, 3 * p.slot_bytes + 6 * p.page_bytes);
     o.ctx = 1 << 20;
     o.n_snaps = 0;
     o.n_seqs = INT32_MAX;

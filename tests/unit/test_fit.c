@@ -1,0 +1,167 @@
+/* Placing a model on cards: every layer once and in order, no card too full, and one card's plan is the engine's. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "fit.h"
+#include "kernel.h"
+#include "model_parts.h"
+#include <string.h>
+
+#define GIB ((size_t)1 << 30)
+
+static struct q_config config;
+static struct q_fit_weights weights;
+
+static void take_shape(const char *preset)
+{
+    struct q_err e;
+    assert_int_equal(config_from_preset(&config, preset, &e), Q_OK);
+    fit_weights_of_shape(&weights, &config, q_format_by_name("q8_0"));
+}
+
+static struct q_fit_options ask(const char *cards, int ctx, int n_seqs, const char *kv)
+{
+    struct q_fit_options o = {.ctx = ctx, .n_seqs = n_seqs, .kv_k = kv, .kv_v = kv};
+    assert_null(fit_read_cards(&o, cards));
+    return o;
+}
+
+static size_t sum_of_weights(void)
+{
+    size_t bytes = weights.embd + weights.head;
+    for (int i = 0; i < config.n_layers; i++) bytes += weights.layer[i];
+    return bytes;
+}
+
+/* Stages follow one another from the first layer to the last, and each is within its card. */
+static void check_stages(const struct q_fit *f, const struct q_fit_options *o)
+{
+    int at = 0;
+    for (int i = 0; i < f->n_stages; i++) {
+        const struct q_fit_stage *s = f->stage + i;
+        size_t parts = FIT_DRIVER;
+        for (int k = 0; k < Q_PLAN_ITEMS; k++) parts += s->plan.lines[k].bytes;
+        assert_int_equal(s->first, at);
+        assert_true(s->last > s->first);
+        assert_int_equal(s->total, parts);
+        assert_int_equal(s->total + s->left, o->card[s->card]);
+        if (i) assert_true(s->card > f->stage[i - 1].card);
+        at = s->last;
+    }
+    assert_int_equal(at, config.n_layers);
+}
+
+/* The numbers: 27B as q8_0 at 262 144 tokens with K and V of three bits. */
+static void the_large_one_goes_on_three_cards(void **state)
+{
+    struct q_fit f;
+    take_shape("qwen3.6-27b");
+    struct q_fit_options o = ask("3x16GiB", 262144, 1, "r3");
+    assert_int_equal(fit_place(&f, &config, &weights, &o), 1);
+    assert_int_equal(f.n_stages, 3);
+    check_stages(&f, &o);
+    assert_true(f.whole.total <= 34 * GIB);
+    assert_true(f.whole.lines[Q_PLAN_KV].bytes <= 3500000000u);
+    for (int i = 0; i < 3; i++) assert_true(f.stage[i].left > GIB);   /* balanced: no card is brimful while another is empty */
+    o = ask("2x16GiB", 262144, 1, "r3");
+    assert_int_equal(fit_place(&f, &config, &weights, &o), 0);
+    assert_int_equal(f.n_stages, 0);
+    assert_true(f.needed > f.there);
+}
+
+static void weights_are_counted_once(void **state)
+{
+    struct q_fit f;
+    take_shape("qwen3.6-27b");
+    assert_int_equal(sum_of_weights(), q_config_weight_bytes(&config, q_format_by_name("q8_0")));
+    struct q_fit_options o = ask("16GiB,12GiB,16GiB", 32768, 2, "q8");
+    assert_int_equal(fit_place(&f, &config, &weights, &o), 1);
+    check_stages(&f, &o);
+    size_t sum = 0, granule = 2 << 20;
+    for (int i = 0; i < f.n_stages; i++) sum += f.stage[i].plan.lines[Q_PLAN_WEIGHTS].bytes;
+    assert_true(sum >= sum_of_weights() && sum < sum_of_weights() + 3 * granule);
+
+    take_shape("qwen3.5-0.8b");      /* tied: where the head is not with the embedding, it lies there once more */
+    assert_true(config.tied);
+    assert_int_equal(sum_of_weights(), q_config_weight_bytes(&config, q_format_by_name("q8_0")));
+    o = ask("2x2GiB", 16384, 1, "f16");
+    assert_int_equal(fit_place(&f, &config, &weights, &o), 1);
+    assert_int_equal(f.n_stages, 2);
+    sum = f.stage[0].plan.lines[Q_PLAN_WEIGHTS].bytes + f.stage[1].plan.lines[Q_PLAN_WEIGHTS].bytes;
+    assert_true(sum >= sum_of_weights() + weights.embd && sum < sum_of_weights() + weights.embd + 3 * granule);
+}
+
+/* One card holds what the engine takes: the same call of plan_make. */
+static void one_card_is_the_engines_plan(void **state)
+{
+    struct q_fit f;
+    struct q_plan p;
+    take_shape("qwen3.5-9b");
+    struct q_fit_options o = ask("24GiB", 65536, 3, "f16");
+    assert_int_equal(fit_place(&f, &config, &weights, &o), 1);
+    assert_int_equal(f.n_stages, 1);
+    struct q_plan_options po = {.weight_bytes = sum_of_weights(), .ctx = 65536, .n_seqs = 3, .n_snaps = plan_max_snaps(3), .max_out = 3, .parts = 132,
+                                .max_rows = plan_max_rows(1, 24 * GIB - FIT_DRIVER), .kv_k = "f16", .kv_v = "f16", .gpu = 1};
+    plan_make(&p, &config, &po);
+    assert_memory_equal(&p, &f.stage[0].plan, sizeof p);
+}
+
+static void the_longest_is_the_longest(void **state)
+{
+    struct q_fit f;
+    take_shape("qwen3.5-9b");
+    struct q_fit_options o = ask("12GiB,4GiB", 0, 1, "f16");
+    o.ctx = fit_longest(&config, &weights, &o, 262144);
+    assert_true(o.ctx > 1024 && o.ctx < 262144);
+    assert_int_equal(fit_place(&f, &config, &weights, &o), 1);
+    check_stages(&f, &o);
+    o.ctx += KV_PAGE;
+    assert_int_equal(fit_place(&f, &config, &weights, &o), 0);
+    o = ask("24GiB", 32768, 1, "f16");
+    o.n_seqs = fit_most_seqs(&config, &weights, &o, 64);
+    assert_true(o.n_seqs > 1 && o.n_seqs < 64);
+    assert_int_equal(fit_place(&f, &config, &weights, &o), 1);
+    o.n_seqs++;
+    assert_int_equal(fit_place(&f, &config, &weights, &o), 0);
+    o = ask("100MiB", 1024, 1, "r3");
+    assert_int_equal(fit_longest(&config, &weights, &o, 262144), 0);
+}
+
+/* A card too small for a layer is passed over. */
+static void a_card_may_stay_empty(void **state)
+{
+    struct q_fit f;
+    take_shape("qwen3.5-9b");
+    struct q_fit_options o = ask("512MiB,24GiB", 4096, 1, "f16");
+    assert_int_equal(fit_place(&f, &config, &weights, &o), 1);
+    assert_int_equal(f.n_stages, 1);
+    assert_int_equal(f.stage[0].card, 1);
+    check_stages(&f, &o);
+}
+
+static void cards_are_read(void **state)
+{
+    struct q_fit_options o;
+    assert_null(fit_read_cards(&o, "3x16GiB"));
+    assert_int_equal(o.n_cards, 3);
+    assert_int_equal(o.card[2], 16 * GIB);
+    assert_null(fit_read_cards(&o, "24GB,2x11.5GiB,800MiB"));
+    assert_int_equal(o.n_cards, 4);
+    assert_int_equal(o.card[0], 24000000000);
+    assert_int_equal(o.card[1], 23 * GIB / 2);
+    assert_int_equal(o.card[3], 800 << 20);
+    static const char *const bad[] = {"", "16", "GiB", "16GiB,", ",16GiB", "0GiB", "-1GiB", "0x16GiB", "65x1GiB", "3x", "16GiBs", "16 GiB", "1e99GiB", "nanGiB", "99999999999999999999x1GiB"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_non_null(fit_read_cards(&o, bad[i]));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_large_one_goes_on_three_cards), cmocka_unit_test(weights_are_counted_once),
+        cmocka_unit_test(one_card_is_the_engines_plan),      cmocka_unit_test(the_longest_is_the_longest),
+        cmocka_unit_test(a_card_may_stay_empty),             cmocka_unit_test(cards_are_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
