@@ -2,7 +2,7 @@
  * state for themselves, so `quarry show` prints for a file that is not loaded what the engine takes when it opens.
  *
  * What grows with the context: KV pages, and page tables (4 bytes for 64 tokens of a sequence, with the scratch). Partial results of
- * attention and the ids that penalties count are bounded (templates/attn_prefill/args.h, step_table.h). */
+ * attention are bounded (attn_work), and so are the ids that penalties count (the vocabulary's). */
 #ifndef Q_PLAN_H
 #define Q_PLAN_H
 

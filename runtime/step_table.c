@@ -40,11 +40,8 @@ static void carve_step(struct step *s, struct carve *c, const struct q_step_size
     s->embd = take(c, rows * (size_t)z->n_embd * 4);
 }
 
-/* Most pairs of a row's history, which holds an id once: no more than the vocabulary has, however long the context is. */
-static int max_history(const struct q_step_size *z) { return z->ctx < z->n_vocab ? z->ctx : z->n_vocab; }
-
-/* Per wanted row: history pairs, bias ids and values, mask. */
-static size_t sampling_bytes(const struct q_step_size *z) { return (size_t)max_history(z) * 8 + MAX_BIAS * 8 + mask_words(z) * 4; }
+/* Per wanted row: history pairs (an id has one, so the context's length does not matter), bias ids and values, mask. */
+static size_t sampling_bytes(const struct q_step_size *z) { return (size_t)z->n_vocab * 8 + MAX_BIAS * 8 + mask_words(z) * 4; }
 
 size_t step_table_bytes(const struct q_step_size *z)
 {
@@ -95,8 +92,8 @@ static int check_sampling(const struct q_step_table *t, const struct q_sampling 
     for (int i = 0; i < s->n_bias; i++)
         if (s->bias_id[i] < 0 || s->bias_id[i] >= t->size.n_vocab || !isfinite(s->bias[i]))
             return q_fail(e, Q_EINPUT, "row %d: logit bias %d is for id %d of %d, value %g", row, i, s->bias_id[i], t->size.n_vocab, (double)s->bias[i]);
-    int most = max_history(&t->size);
-    if (s->n_history > most) return q_fail(e, Q_ELIMIT, "row %d has %d ids of history, at most %d are possible", row, s->n_history, most);
+    if (s->n_history > t->size.n_vocab)
+        return q_fail(e, Q_ELIMIT, "row %d has %d ids of history, at most the vocabulary's %d are possible", row, s->n_history, t->size.n_vocab);
     return q_sampling_check(&s->p, e);
 }
 
@@ -215,7 +212,7 @@ static int put_sampling(struct q_step_table *t, const struct q_sampling *from, i
     const struct q_sampling_params *p = from ? &from->p : &greedy;
     size_t per_row = sampling_bytes(&t->size), words = mask_words(&t->size);
     char *area = (char *)t->device_block + step_table_bytes(&t->size) - (size_t)(t->size.max_out - out) * per_row;
-    i32 *history = (i32 *)area, *bias_id = history + (size_t)max_history(&t->size) * 2;
+    i32 *history = (i32 *)area, *bias_id = history + (size_t)t->size.n_vocab * 2;
     f32 *bias = (f32 *)(bias_id + MAX_BIAS);
     u32 *mask = (u32 *)(bias + MAX_BIAS);
     struct sampling g = {.temp = p->temp, .top_p = p->top_p, .min_p = p->min_p, .top_k = p->top_k, .repeat = p->repeat,

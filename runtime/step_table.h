@@ -33,8 +33,8 @@ int step_table_check(struct q_step_table *t, const struct q_step *s, struct q_er
 int step_table_fill(struct q_step_table *t, const struct q_step *s, struct q_err *e);
 /* Where the device's list of wanted rows lies, for ever. */
 const i32 *step_table_out(const struct q_step_table *t);
-/* Bytes that step_table_open takes on the device. Page tables (4 bytes for KV_PAGE tokens of each sequence) grow with the context; histories
- * do up to the vocabulary's size. */
+/* Bytes that step_table_open takes on the device. Of it page tables alone (4 bytes for KV_PAGE tokens of each
+ * sequence) grow with the context. */
 size_t step_table_bytes(const struct q_step_size *size);
 
 #endif

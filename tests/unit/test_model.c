@@ -172,12 +172,33 @@ static void the_plan_adds_up(void **state)
     assert_true(p.total > (size_t)INT32_MAX << 20);
 }
 
+/* However long the context is: KV pages, and page tables of 4 bytes a page. */
+static void nothing_else_grows_with_the_context(void **state)
+{
+    struct q_config c;
+    struct q_plan short_one, long_one;
+    assert_int_equal(config_from_preset(&c, "qwen3.6-27b", NULL), Q_OK);
+    for (int seqs = 1; seqs <= 8; seqs += 7)
+        for (int gpu = 0; gpu < 2; gpu++) {
+            struct q_plan_options o = {.weight_bytes = 1000, .ctx = 32768, .n_seqs = seqs, .n_snaps = 4, .max_rows = 2048, .max_out = seqs, .parts = 132,
+                                       .kv_k = "r3", .kv_v = "r3", .gpu = gpu};
+            plan_make(&short_one, &c, &o);
+            o.ctx = 262144;
+            plan_make(&long_one, &c, &o);
+            size_t tables = (size_t)seqs * 4 * (262144 - 32768) / 64;
+            assert_int_equal(long_one.lines[Q_PLAN_SCRATCH].bytes, short_one.lines[Q_PLAN_SCRATCH].bytes + tables);
+            for (int i = 0; i < Q_PLAN_ITEMS; i++)
+                if (i != Q_PLAN_KV && i != Q_PLAN_SCRATCH) assert_int_equal(long_one.lines[i].bytes, short_one.lines[i].bytes);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_file_is_bound), cmocka_unit_test(made_weights_are_the_same_in_every_format),
         cmocka_unit_test(made_weights_depend_on_names_alone), cmocka_unit_test(odd_rows_fall_back),
         cmocka_unit_test(a_piece_has_codes_and_scales), cmocka_unit_test(the_plan_adds_up),
+        cmocka_unit_test(nothing_else_grows_with_the_context),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
