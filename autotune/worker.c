@@ -23,7 +23,7 @@
 
 enum { CHECKS = 2, REPEATS = 10, MOST_SAMPLES = 64, LOADED = 16 };
 /* What the repeats of one case may write in all, of which each byte goes there, back, and is hashed: a repacked output head is a gigabyte a call. */
-static const double MOST_WRITTEN = 1e9;
+static const double MOST_WRITTEN = 2e8;
 
 struct problem {
     const struct op_ref *ref;  /* NULL: the slot is empty */

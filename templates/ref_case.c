@@ -2,6 +2,7 @@
  * Built with AddressSanitizer the canaries are poisoned instead, so that a read beyond a buffer shows as well. */
 #define _GNU_SOURCE
 #include "templates/ref.h"
+#include "templates/ref_pieces.h"
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,8 +20,9 @@ struct buffer {
     enum ref_elem elem;
     size_t count, bytes;
     double tol, half;               /* half: absolute; 0: tol holds for every class */
-    unsigned char *block, *data;    /* block: owned unless borrowed, canary, data, canary */
+    unsigned char *block, *data;    /* block: owned unless borrowed, canary, data, canary; NULL in a copy */
     int borrowed;
+    struct ref_pieces kept;         /* of a copy: what the data was; no pieces in a case that runs, nor of a shared buffer */
 };
 
 struct ref_case {
@@ -63,6 +65,7 @@ void ref_case_close(struct ref_case *c)
 {
     if (!c) return;
     for (int i = 0; i < c->n; i++) {
+        ref_pieces_free(&c->buf[i].kept);
         if (c->buf[i].borrowed) continue;
         if (c->buf[i].block) unguard(&c->buf[i]);
         free(c->buf[i].block);
@@ -72,6 +75,8 @@ void ref_case_close(struct ref_case *c)
 
 static int is_bytes(const struct buffer *b) { return b->elem == REF_BYTES || b->elem == REF_POINTERS; }
 static int is_shared(const struct buffer *b) { return b->role == REF_IN && is_bytes(b); }
+/* Begins as 0xFF and is put back before each call: one memory serves two cases that do not run at once. */
+static int is_scratch(const struct buffer *b) { return (b->role == REF_OUT || b->role == REF_WORK) && b->bytes >= (size_t)64 << 20; }
 
 /* As a device's memory does (runtime/device_cpu.c): a weight is there sooner, and read as in a model. */
 static void ask_huge_pages(unsigned char *block, size_t bytes)
@@ -80,16 +85,32 @@ static void ask_huge_pages(unsigned char *block, size_t bytes)
     if (bytes >= (size_t)4 << 20) madvise((void *)from, to - from, MADV_HUGEPAGE);
 }
 
+static unsigned char *borrow_scratch(const struct ref_case *from, const struct buffer *b)
+{
+    for (int i = 0; from && is_scratch(b) && i < from->n; i++) {
+        const struct buffer *f = &from->buf[i];
+        if (f->role == b->role && f->bytes == b->bytes && !strcmp(f->name, b->name)) return f->block;
+    }
+    return NULL;
+}
+
+static struct buffer *add_buffer(struct ref_case *c, const char *name, enum ref_role role, enum ref_elem elem, size_t count, double tol)
+{
+    if (c->n == MOST_BUFFERS) abort();
+    c->buf[c->n] = (struct buffer){ .name = name, .role = role, .elem = elem, .count = count, .bytes = count * elem_bytes[elem], .tol = tol };
+    return &c->buf[c->n++];
+}
+
 void *ref_buf(struct ref_case *c, const char *name, enum ref_role role, enum ref_elem elem, size_t count, double tol)
 {
-    struct buffer *b = &c->buf[c->n++];
-    if (c->n > MOST_BUFFERS) abort();
-    *b = (struct buffer){name, role, elem, count, count * elem_bytes[elem], tol, 0, NULL, NULL, 0};
-    b->block = aligned_alloc(64, block_bytes(b));
-    if (!b->block) abort();
-    ask_huge_pages(b->block, block_bytes(b));
+    struct buffer *b = add_buffer(c, name, role, elem, count, tol);
+    b->block = borrow_scratch(c->from, b);
+    b->borrowed = b->block != NULL;
+    if (!b->block && !(b->block = aligned_alloc(64, block_bytes(b)))) abort();
+    if (!b->borrowed) ask_huge_pages(b->block, block_bytes(b));
     b->data = b->block + CANARY;
-    if (!is_shared(b)) memset(b->data, 0xFF, b->bytes);
+    if (!is_shared(b)) ref_blank(b->data, b->bytes);
+    unguard(b);
     guard(b);
     return b->data;
 }
@@ -119,14 +140,12 @@ struct ref_case *ref_case_copy(const struct ref_case *c)
 {
     struct ref_case *copy = ref_case_open();
     for (int i = 0; i < c->n; i++) {
-        const struct buffer *b = &c->buf[i];
-        if (is_shared(b)) {
-            copy->buf[copy->n] = *b;
-            copy->buf[copy->n++].block = NULL;
-        } else {
-            memcpy(ref_buf(copy, b->name, b->role, b->elem, b->count, b->tol), b->data, b->bytes);
-            copy->buf[copy->n - 1].half = b->half;
-        }
+        struct buffer *b = &copy->buf[copy->n++];
+        *b = c->buf[i];
+        b->block = NULL;
+        if (is_shared(b)) continue;
+        ref_pieces_take(&b->kept, b->data, b->bytes);
+        b->data = NULL;
     }
     return copy;
 }
@@ -134,7 +153,7 @@ struct ref_case *ref_case_copy(const struct ref_case *c)
 void ref_case_restore(struct ref_case *c, const struct ref_case *from)
 {
     for (int i = 0; i < c->n; i++) {
-        if (!is_shared(&c->buf[i])) memcpy(c->buf[i].data, from->buf[i].data, c->buf[i].bytes);
+        if (!is_shared(&c->buf[i])) ref_pieces_put(&from->buf[i].kept, c->buf[i].data);
         unguard(&c->buf[i]);
         guard(&c->buf[i]);
     }
@@ -148,15 +167,28 @@ static int canaries_intact(const struct buffer *b)
     return 1;
 }
 
+/* Elements do not straddle pieces: REF_PIECE is a multiple of their sizes. */
+static const void *element(const struct buffer *b, size_t i)
+{
+    size_t at = i * elem_bytes[b->elem];
+    return b->kept.piece ? b->kept.piece[at / REF_PIECE] + at % REF_PIECE : b->data + at;
+}
+
 static double value(const struct buffer *b, size_t i)
 {
+    const void *x = element(b, i);
     switch (b->elem) {
-    case REF_F32: return ((const f32 *)b->data)[i];
-    case REF_F16: return ref_half_to_f32(((const u16 *)b->data)[i]);
-    case REF_I32: return ((const i32 *)b->data)[i];
-    case REF_I8: return ((const i8 *)b->data)[i];
-    default: return b->data[i];
+    case REF_F32: return *(const f32 *)x;
+    case REF_F16: return ref_half_to_f32(*(const u16 *)x);
+    case REF_I32: return *(const i32 *)x;
+    case REF_I8: return *(const i8 *)x;
+    default: return *(const unsigned char *)x;
     }
+}
+
+static int same_bytes(const struct buffer *want, const struct buffer *got)
+{
+    return want->kept.piece ? ref_pieces_same(&want->kept, got->data) : ref_same(want->data, got->data, want->bytes);
 }
 
 static int is_float(const struct buffer *b) { return b->elem == REF_F32 || b->elem == REF_F16; }
@@ -186,8 +218,8 @@ static double accepted(const struct buffer *want, const char *numerics)
 
 static int compare_values(const struct buffer *want, const struct buffer *got, const char *numerics, struct q_err *e)
 {
+    if (same_bytes(want, got)) return Q_OK;
     double most = accepted(want, numerics);
-    if (!memcmp(want->data, got->data, want->bytes)) return Q_OK;
     for (size_t i = 0; i < want->count; i++) {
         double w = value(want, i), g = value(got, i);
         if (!within(w, g, most))
@@ -206,7 +238,7 @@ int ref_case_compare(const struct ref_case *want, const struct ref_case *got, co
     for (int i = 0; i < want->n; i++) {
         const struct buffer *w = &want->buf[i], *g = &got->buf[i];
         if (!canaries_intact(g)) return q_fail(e, Q_EINTERNAL, "%s: written outside of its %zu bytes", g->name, g->bytes);
-        if (is_input(w) && memcmp(w->data, g->data, w->bytes)) return q_fail(e, Q_EINTERNAL, "%s: an input was written", w->name);
+        if (is_input(w) && !same_bytes(w, g)) return q_fail(e, Q_EINTERNAL, "%s: an input was written", w->name);
         if (is_output(w) && w->bytes != g->bytes) return q_fail(e, Q_EINTERNAL, "%s: cases of different sizes", w->name);
         int rc = numerics && is_output(w) ? compare_values(w, g, numerics, e) : Q_OK;
         if (rc) return rc;
@@ -214,25 +246,9 @@ int ref_case_compare(const struct ref_case *want, const struct ref_case *got, co
     return Q_OK;
 }
 
-static unsigned long long mix(unsigned long long h, unsigned long long word)
-{
-    h = (h ^ word) * 0x9E3779B97F4A7C15ull;      /* odd: no two words of a step become one */
-    return h ^ h >> 29;
-}
-
-/* Four chains of words, since outputs of large shapes are hashed often and one chain waits for each product. */
 static unsigned long long hash_buffer(const struct buffer *b, unsigned long long h)
 {
-    unsigned long long lane[4] = { h, ~h, h ^ 1, ~h ^ 1 }, word[4] = { 0 };
-    size_t at = 0;
-    for (; at + sizeof word <= b->bytes; at += sizeof word) {
-        memcpy(word, b->data + at, sizeof word);
-        for (int i = 0; i < 4; i++) lane[i] = mix(lane[i], word[i]);
-    }
-    memset(word, 0, sizeof word);
-    memcpy(word, b->data + at, b->bytes - at);
-    for (int i = 0; i < 4; i++) h = mix(h, mix(lane[i], word[i]));
-    return mix(h, b->bytes);
+    return b->kept.piece ? ref_pieces_hash(&b->kept, h) : ref_hash(b->data, b->bytes, h);
 }
 
 unsigned long long ref_case_hash(const struct ref_case *c)

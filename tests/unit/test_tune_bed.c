@@ -197,11 +197,37 @@ static void a_ring_is_larger_than_a_cache(void **state)
     assert_int_equal(c->blocks, 0);
 }
 
+/* A large output of which little is written: its copies keep that alone, yet any byte elsewhere shows, and hashes are those of all bytes. */
+static void a_large_output_is_kept_in_pieces(void **state)
+{
+    (void)state;
+    enum { BYTES = 3 * 65536 + 5 };
+    struct q_err e = { 0 };
+    struct ref_case *c = ref_case_open();
+    unsigned char *dst = ref_buf(c, "dst", REF_OUT, REF_BYTES, BYTES, 0);
+    struct ref_case *begin = ref_case_copy(c);
+    dst[70000] = 7;
+    struct ref_case *want = ref_case_copy(c);
+    assert_int_equal(ref_case_compare(want, c, "canonical", &e), Q_OK);
+    assert_true(ref_case_hash(want) == ref_case_hash(c));
+    assert_true(ref_case_hash(begin) != ref_case_hash(c));
+    dst[BYTES - 1] = 8;
+    assert_int_equal(ref_case_compare(want, c, "canonical", &e), Q_EINTERNAL);
+    assert_non_null(strstr(e.text, "dst[196612] of 196613: expected 255"));
+    assert_true(ref_case_hash(want) != ref_case_hash(c));
+    ref_case_restore(c, begin);
+    assert_true(dst[70000] == 0xFF && dst[BYTES - 1] == 0xFF && ref_case_hash(begin) == ref_case_hash(c));
+    ref_case_close(begin);
+    ref_case_close(want);
+    ref_case_close(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_truth_passes_there, setup), cmocka_unit_test_setup(what_no_kernel_may_do_shows, setup),
         cmocka_unit_test_setup(a_broken_card_is_a_fault, setup), cmocka_unit_test_setup(outputs_are_put_back, setup),
+        cmocka_unit_test(a_large_output_is_kept_in_pieces),
         cmocka_unit_test_setup(a_ring_is_larger_than_a_cache, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
