@@ -17,6 +17,9 @@ const char cli_engine_help[] =
     "  -t N                threads (default: all processors this program may use)\n"
     "  -c N                context in tokens (run, eval, bench: default 4096; chat: default 8192; more where the input needs it;\n"
     "                      serve: what fits)\n"
+    "  --rope-scaling S    yarn: a context beyond what the model was trained for, by YaRN; none: not even where the file says so\n"
+    "  --yarn-factor F     stretch positions F times (default: the file's, else as far as -c needs)\n"
+    "  --yarn-orig-ctx N   tokens that the model was trained for before (default: as the file says)\n"
     "  --numerics MODE     strict: the same bits for any batch\n"
     "                      pinned: the kernels chosen by tuning, checked by the gate (default)\n"
     "                      free: may also lower precision\n"
@@ -147,6 +150,33 @@ static int option_debug(struct q_cli *c, const char *value)
     return wrong(c, "--debug takes launch, not '%.100s'", value);
 }
 
+static int option_rope(struct q_cli *c, const char *value)
+{
+    c->engine.rope.scaling = !strcmp(value, "yarn") ? Q_ROPE_YARN : Q_ROPE_NONE;
+    if (c->engine.rope.scaling == Q_ROPE_YARN || !strcmp(value, "none")) return 0;
+    return wrong(c, "--rope-scaling is yarn or none, not '%.100s'", value);
+}
+
+/* It stretches, so it asks for YaRN too. */
+static int option_yarn_factor(struct q_cli *c, const char *value)
+{
+    double v;
+    if (cli_float(c, "--yarn-factor", value, &v)) return -1;
+    if (v < 1 || v > 10000) return wrong(c, "--yarn-factor expects 1 to 10000, not '%.100s'", value);
+    c->engine.rope.factor = (float)v;
+    c->engine.rope.scaling = Q_ROPE_YARN;
+    return 0;
+}
+
+static int option_yarn_original(struct q_cli *c, const char *value)
+{
+    long n;
+    if (cli_int(c, "--yarn-orig-ctx", value, 1, 1 << 24, &n)) return -1;
+    c->engine.rope.original = (int)n;
+    c->engine.rope.scaling = Q_ROPE_YARN;
+    return 0;
+}
+
 int cli_option(struct q_cli *c, int opt, const char *value)
 {
     long n;
@@ -163,6 +193,9 @@ int cli_option(struct q_cli *c, int opt, const char *value)
         return 0;
     case CLI_NUMERICS: return option_numerics(c, value);
     case CLI_DEVICE: return option_device(c, value);
+    case CLI_ROPE: return option_rope(c, value);
+    case CLI_YARN_FACTOR: return option_yarn_factor(c, value);
+    case CLI_YARN_ORIGINAL: return option_yarn_original(c, value);
     case CLI_DEBUG: return option_debug(c, value);
     case CLI_TUNES: c->engine.tunes = value; return 0;
     case CLI_PRESET: c->engine.preset = value; return 0;

@@ -190,7 +190,7 @@ static void print_end(const struct run *r, const struct q_engine *en)
     int ctx = q_engine_ctx(en), n = r->answer.n_generated;
     if (r->answer.finish != Q_FINISH_LENGTH) return;
     if (r->most >= 0 && n >= r->most) cli_fact(&r->cli, "stopped at -n %ld token%s", r->most, cli_s(r->most));
-    else cli_fact(&r->cli, "stopped: the context of %d tokens is full%s", ctx, ctx < q_engine_model(en)->config.n_ctx_train ? "; -c raises it" : "");
+    else cli_fact(&r->cli, "stopped: the context of %d tokens is full%s", ctx, ctx < rope_limit(&q_engine_model(en)->config) ? "; -c raises it" : "");
 }
 
 int cmd_run(int argc, char **argv)

@@ -3,6 +3,7 @@
 #include "cmd.h"
 #include "kv_format.h"
 #include "model_parts.h"
+#include "rope.h"
 #include "show.h"
 #include "tokenizer.h"
 #include <stdlib.h>
@@ -133,7 +134,7 @@ static int print_fit(struct show_facts *f, const struct options *o, const struct
         show_free(f);
         return failed(&e);
     }
-    if (!fit.ctx) fit.ctx = f->config->n_ctx_train;
+    if (!fit.ctx) fit.ctx = rope_limit(f->config);
     show_fit_make(&s, f->config, w, &fit);
     f->fit = &s;
     return print(f, o);

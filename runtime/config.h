@@ -13,6 +13,14 @@ enum q_layer_kind { Q_LAYER_GDN, Q_LAYER_ATTN };
 
 enum { Q_MAX_LAYERS = 1024 };
 
+/* Positions stretched beyond the trained length (rope.h). factor 0: they are not. */
+struct q_yarn {
+    float factor;                        /* above 1 */
+    int original;                        /* tokens that the model was trained for before */
+    float beta_fast, beta_slow;          /* turns within them */
+    float attention;                     /* multiplies 0.1 ln(factor) + 1; 0: 1 */
+};
+
 struct q_config {
     char arch[32];                       /* "qwen35" */
     char name[128];                      /* general.name or the preset's, "" if none */
@@ -27,6 +35,7 @@ struct q_config {
     int rope_dims;                       /* the first rope_dims of head_dim rotate, in pairs (i, i + rope_dims/2) */
     int rope_sections[4];                /* pairs turned by the t, h, w (and unused) position, interleaved */
     float rope_base;
+    struct q_yarn yarn;                  /* the file's, or what was asked for */
 
     int conv_taps;                       /* 4: the current token and conv_taps-1 before it */
     int state_dim;                       /* delta net head size, for keys and values alike */

@@ -1,6 +1,7 @@
 /* Rotary positions: how much of a head turns, by which base, and which pairs follow which of the three positions. */
 #include "config_read.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Qwen3.5 has 32 pairs as 11 + 11 + 10. Files that leave the key out get that, or the same split of another count. */
@@ -46,28 +47,75 @@ static int read_dims(struct q_config *c, const struct gguf *g, struct q_notes *n
     return config_int(c, g, "rope.dimension_count", 2, 1024, missing, &c->rope_dims, e);
 }
 
-/* Scaled rope would change every angle: a file that asks for it must not run without. */
-static int refuse_scaling(const struct q_config *c, const struct gguf *g, struct q_err *e)
+/* A key under rope.scaling. */
+static int read_scale(const struct q_config *c, const struct gguf *g, const char *suffix, double missing, float *out, struct q_err *e)
+{
+    char key[64];
+    snprintf(key, sizeof key, "rope.scaling.%s", suffix);
+    return config_float(c, g, key, missing, out, e);
+}
+
+/* Positions stretched in another way than is known here would change every angle. */
+static int refuse_others(const struct q_config *c, const struct gguf *g, struct q_err *e)
+{
+    static const struct { const char *suffix; float neutral; } others[] = {{"yarn_ext_factor", 1}, {"yarn_log_multiplier", 0}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        char suffix[64];
+        double v;
+        snprintf(suffix, sizeof suffix, "rope.scaling.%s", others[i].suffix);
+        struct config_key key = config_key(c, suffix);
+        int rc = gguf_get_float(g, key.s, &v, e);
+        if (rc == Q_EMISS) continue;
+        if (rc) return rc;
+        if ((float)v < others[i].neutral || (float)v > others[i].neutral)
+            return q_fail(e, Q_EUNSUP, "%s: key '%s' is %g: this version has YaRN with %g alone", gguf_path(g), key.s, v, (double)others[i].neutral);
+    }
+    return Q_OK;
+}
+
+static int read_yarn(struct q_config *c, const struct gguf *g, struct q_err *e)
+{
+    struct q_yarn *y = &c->yarn;
+    float more = 1;
+    int rc = refuse_others(c, g, e);
+    if (!rc) rc = read_scale(c, g, "factor", 0, &y->factor, e);
+    if (!rc) rc = config_int(c, g, "rope.scaling.original_context_length", 1, 1 << 30, c->n_ctx_train, &y->original, e);
+    if (!rc) rc = read_scale(c, g, "yarn_beta_fast", 32, &y->beta_fast, e);
+    if (!rc) rc = read_scale(c, g, "yarn_beta_slow", 1, &y->beta_slow, e);
+    if (!rc) rc = read_scale(c, g, "attn_factor", 1, &y->attention, e);
+    if (!rc) rc = read_scale(c, g, "yarn_attn_factor", 1, &more, e);
+    if (rc) return rc;
+    y->attention *= more;
+    if (y->factor < 1 || y->factor > 10000)
+        return q_fail(e, Q_EINPUT, "%s: key '%s' is %g: expected 1 to 10000", gguf_path(g), config_key(c, "rope.scaling.factor").s, (double)y->factor);
+    if (y->beta_fast <= y->beta_slow)
+        return q_fail(e, Q_EINPUT, "%s: key '%s' is %g: expected more than yarn_beta_slow, %g", gguf_path(g),
+                      config_key(c, "rope.scaling.yarn_beta_fast").s, (double)y->beta_fast, (double)y->beta_slow);
+    if (y->factor <= 1) *y = (struct q_yarn){0};
+    return Q_OK;
+}
+
+/* A file that asks for scaled positions does not run without, unless the caller says so (rope.h). */
+static int read_scaling(struct q_config *c, const struct gguf *g, struct q_err *e)
 {
     struct config_key key = config_key(c, "rope.scaling.type");
     struct gguf_str type;
     int rc = gguf_get_str(g, key.s, &type, e);
+    if (!rc && gguf_str_eq(type, "yarn")) return read_yarn(c, g, e);
     if (!rc && !gguf_str_eq(type, "none")) {
         char shown[40];
-        return q_fail(e, Q_EUNSUP, "%s: key '%s' is '%s': scaled rope is not supported by this version", gguf_path(g),
-                      key.s, gguf_str_copy(shown, sizeof shown, type));
+        return q_fail(e, Q_EUNSUP, "%s: key '%s' is '%s': expected yarn or none", gguf_path(g), key.s, gguf_str_copy(shown, sizeof shown, type));
     }
     if (rc && rc != Q_EMISS) return rc;
     float factor = 1;
     key = config_key(c, "rope.scaling.factor");
     if (rc == Q_EMISS && gguf_find(g, key.s) && (rc = config_float(c, g, "rope.scaling.factor", 1, &factor, e))) return rc;
-    return factor == 1 ? Q_OK : q_fail(e, Q_EUNSUP, "%s: key '%s' is %g: scaled rope is not supported by this version",
-                                       gguf_path(g), key.s, factor);
+    return factor == 1 ? Q_OK : q_fail(e, Q_EUNSUP, "%s: key '%s' is %g without a type: this version scales by YaRN alone", gguf_path(g), key.s, factor);
 }
 
 int config_read_rope(struct q_config *c, const struct gguf *g, struct q_notes *notes, struct q_err *e)
 {
-    int rc = refuse_scaling(c, g, e), interleaved = 1;
+    int rc = read_scaling(c, g, e), interleaved = 1;
     if (!rc) rc = read_dims(c, g, notes, e);
     if (!rc) rc = read_sections(c, g, notes, e);
     struct config_key base = config_key(c, "rope.freq_base");

@@ -38,15 +38,16 @@ static int fill_defaults(struct q_engine *en, struct q_err *e)
     if (!o->max_rows) o->max_rows = plan_max_rows(!en->device->host_memory, en->device->ops->available(en->device));
     int want = o->ctx_hint > 4096 ? o->ctx_hint : 4096;
     en->ctx_given = o->ctx > 0;
-    if (!o->ctx) o->ctx = c->n_ctx_train < want ? c->n_ctx_train : want;
+    int rc = rope_choose(&en->model->config, &o->rope, o->ctx, en->model->path, e);
+    if (rc) return rc;
+    if (!o->ctx) o->ctx = rope_limit(c) < want ? rope_limit(c) : want;
     const char *kv = o->numerics == Q_REFERENCE ? "f32" : "f16";
     if (!o->kv_k || o->numerics == Q_REFERENCE) o->kv_k = kv;
     if (!o->kv_v || o->numerics == Q_REFERENCE) o->kv_v = kv;
     if (o->max_seqs < 1 || o->max_snaps < 0 || o->max_rows < 1 || o->max_out < 1 || o->ctx < 1)
         return q_fail(e, Q_EINPUT, "an engine needs at least one sequence, row, output and token of context");
-    if (o->ctx > c->n_ctx_train)
-        return q_fail(e, Q_ELIMIT, "a context of %d is asked for; %s was trained for %d", o->ctx, en->model->path, c->n_ctx_train);
-    int rc = check_format(o->kv_k, "K", e);
+    rc = rope_check(c, o->ctx, en->model->path, e);
+    if (!rc) rc = check_format(o->kv_k, "K", e);
     return rc ? rc : check_format(o->kv_v, "V", e);
 }
 
@@ -64,12 +65,23 @@ static int open_model(struct q_engine *en, struct q_err *e)
     return rc;
 }
 
+/* What positions are turned by, where it is not the model's own way: a stored state is of no use to another. */
+static void rope_text(const struct q_config *c, char *text, size_t size)
+{
+    const struct q_yarn *y = &c->yarn;
+    *text = 0;
+    if (y->factor > 1)
+        snprintf(text, size, " rope=yarn,%.9g,%d,%.9g,%.9g,%.9g", (double)y->factor, y->original, (double)y->beta_fast, (double)y->beta_slow,
+                 (double)rope_attention(c));
+}
+
 static void make_state_id(struct q_engine *en)
 {
-    char model[2 * sizeof en->model->id + 1];
+    char model[2 * sizeof en->model->id + 1], rope[100];
     const char *numerics = en->o.numerics == Q_PINNED ? en->numerics_id : q_numerics_name(en->o.numerics);
+    rope_text(&en->model->config, rope, sizeof rope);
     sodium_bin2hex(model, sizeof model, en->model->id, sizeof en->model->id);
-    snprintf(en->state_id, sizeof en->state_id, "model=%s kv=%s+%s numerics=%s", model, en->o.kv_k, en->o.kv_v, numerics);
+    snprintf(en->state_id, sizeof en->state_id, "model=%s kv=%s+%s numerics=%s%s", model, en->o.kv_k, en->o.kv_v, numerics, rope);
 }
 
 static int open_kernels(struct q_engine *en, struct q_err *e)
@@ -84,6 +96,15 @@ static int open_kernels(struct q_engine *en, struct q_err *e)
     make_state_id(en);
     engine_say(en, "kernels: %d tuned, %d borrowed, %d default; numerics %s; %s", tuned, borrowed, defaults, en->numerics_id, en->device->card.key);
     return Q_OK;
+}
+
+static void tell_rope(const struct q_engine *en)
+{
+    const struct q_config *c = &en->model->config;
+    if (c->yarn.factor > 1)
+        engine_say(en, "rope: YaRN, %d tokens times %g, attention factor %.4f; short texts may suffer", c->yarn.original, (double)c->yarn.factor, (double)rope_attention(c));
+    else if (en->o.rope.scaling == Q_ROPE_YARN)
+        engine_say(en, "rope: a context of %d needs no YaRN: the model was trained for %d", en->o.ctx, c->n_ctx_train);
 }
 
 static void tell_device(const struct q_engine *en)
@@ -161,7 +182,7 @@ int q_engine_open(struct q_engine **out, const struct q_engine_opts *o, struct q
     if (!rc) en->device->careful = o->debug_launch;
     if (!rc) rc = open_model(en, e);
     if (!rc) rc = fill_defaults(en, e);
-    if (!rc) tell_device(en);
+    if (!rc) tell_device(en), tell_rope(en);
     if (!rc) rc = engine_check_plan(en, e);
     if (!rc) progress(en, "kernels", 0.01);
     if (!rc) rc = open_kernels(en, e);

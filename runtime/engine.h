@@ -12,6 +12,7 @@
 
 #include "err.h"
 #include "kset.h"
+#include "rope.h"
 #include "sampler.h"
 #include "tokenizer.h"
 #include <stddef.h>
@@ -26,7 +27,8 @@ struct q_engine_opts {
     const struct q_config *config;      /* or of this shape (tests) */
     const char *device;                 /* "cpu", "cuda", "cuda:N", NULL or "auto": the card if there is one (device.h) */
     int threads;                        /* of a CPU; <= 0: all CPUs allowed */
-    int ctx;                            /* KV tokens a sequence may hold; 0: 4096 or ctx_hint if that is more, at most what the model was trained for */
+    int ctx;                            /* KV tokens a sequence may hold; 0: 4096 or ctx_hint if that is more, at most what positions are good for */
+    struct q_rope_ask rope;             /* whether they go beyond what the model was trained for (rope.h) */
     int ctx_hint;                       /* tokens that the caller expects to need */
     int max_seqs;                       /* 0: 1; < 0: a sensible number for many clients: 4 on a CPU, 8 on a card */
     int kv_tokens;                      /* that all sequences may hold together; 0: max_seqs full contexts; at least one */

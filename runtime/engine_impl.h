@@ -23,7 +23,7 @@ struct q_engine {
     struct q_forward forward;
     struct q_memory memory;
     size_t planned, free_before;     /* bytes: the plan's sum; what was free when it was made */
-    char numerics_id[64], state_id[192];
+    char numerics_id[64], state_id[320];
 
     struct q_trace *trace;           /* owned; NULL: steps are not traced */
 

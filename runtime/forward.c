@@ -1,4 +1,5 @@
 #include "forward.h"
+#include "rope.h"
 #include "kset_shapes.h"
 #include "templates/attn_prefill/args.h"
 #include "templates/conv_silu/args.h"
@@ -229,7 +230,7 @@ static void push_embed(struct build *b)
     shape_embed(b->shape, sizeof b->shape, &p->model->embd, w->layout->name);
     push(b, "embed", &embed, sizeof embed);
     if (!q_count_layers(&p->model->config, Q_LAYER_ATTN)) return;
-    struct rope_table_args rope = {.step = p->step, .freq = p->scratch->freq, .scale = 1, .cs = p->scratch->cs};
+    struct rope_table_args rope = {.step = p->step, .freq = p->scratch->freq, .scale = rope_attention(&p->model->config), .cs = p->scratch->cs};
     shape_rope_table(b->shape, sizeof b->shape, &p->model->config);
     push(b, "rope_table", &rope, sizeof rope);
 }

@@ -1,10 +1,10 @@
 #include "scratch.h"
+#include "rope.h"
 #include "templates/attn_prefill/args.h"
 #include "templates/gdn_step/args.h"
 #include "templates/matmul/args.h"
 #include "templates/sample/args.h"
 #include "templates/topk/args.h"
-#include <math.h>
 #include <string.h>
 
 /* One pass over all buffers either counts their bytes (base NULL) or hands out addresses. */
@@ -82,15 +82,11 @@ size_t scratch_bytes(const struct q_config *c, const struct q_scratch_size *size
     return count.at;
 }
 
-/* freq[i] = base^(-2i/rope_dims) in fp32, as the reference computes it. */
 static int fill_freq(struct q_scratch *s, const struct q_config *c, struct q_err *e)
 {
-    int rc = Q_OK;
-    for (int i = 0; i < c->rope_dims / 2 && !rc; i++) {
-        float f = (float)(1.0 / pow((double)c->rope_base, 2.0 * i / c->rope_dims));
-        rc = s->device->ops->write(s->device, s->freq + i, &f, sizeof f, e);
-    }
-    return rc;
+    float freq[256];               /* of at most 512 dimensions (config_check) */
+    rope_frequencies(c, freq);
+    return s->device->ops->write(s->device, s->freq, freq, (size_t)(c->rope_dims / 2) * sizeof *freq, e);
 }
 
 int scratch_open(struct q_scratch *s, struct q_device *d, const struct q_config *c, const struct q_scratch_size *size, struct q_err *e)

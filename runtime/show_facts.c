@@ -3,6 +3,7 @@
 #include "show.h"
 #include "chat_template.h"
 #include "model_parts.h"
+#include "rope.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,7 +47,7 @@ static int count_part(void *user, const struct q_part *p, int layer, struct q_te
 
 static void add_plans(struct show_facts *f)
 {
-    const int64_t trained = f->config->n_ctx_train;
+    const int64_t trained = rope_limit(f->config);
     for (int64_t ctx = 1024; ctx < trained && f->n_plans < SHOW_MAX_PLANS - 1; ctx *= 4) f->ctx[f->n_plans++] = ctx;
     f->ctx[f->n_plans++] = trained;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);

@@ -2,6 +2,7 @@
 #include "kernel.h"
 #include "kv.h"
 #include "kv_format.h"
+#include "rope.h"
 #include <stdarg.h>
 #include <string.h>
 
@@ -83,15 +84,15 @@ static void advise_next(struct show_fit *s)
     if (s->fit.n_stages > 1) put(s, "a plan only: this version runs on one device");
     else if (s->o.n_cards > 1) put(s, "one of the cards holds it all");
     else put(s, "what quarry-serve takes there with -c %d --parallel %d --kv-k %s --kv-v %s", s->o.ctx, s->o.n_seqs, s->o.kv_k, s->o.kv_v);
-    if (s->o.ctx > s->trained) put(s, "; the model was trained for %d tokens: more needs --rope-scaling yarn", s->trained);
+    if (s->o.ctx > s->trained) put(s, "; the model was good for %d tokens: more needs --rope-scaling yarn", s->trained);
 }
 
 void show_fit_make(struct show_fit *s, const struct q_config *c, const struct q_fit_weights *w, const struct q_fit_options *o)
 {
-    struct asking a = {c, w, o->ctx > c->n_ctx_train ? o->ctx : c->n_ctx_train};
+    struct asking a = {c, w, o->ctx > rope_limit(c) ? o->ctx : rope_limit(c)};
     memset(s, 0, sizeof *s);
     s->o = *o;
-    s->trained = c->n_ctx_train;
+    s->trained = rope_limit(c);
     fit_place(&s->fit, c, w, o);
     add_formats(s, &a);
     if (s->fit.fits) advise_next(s);

@@ -1,4 +1,5 @@
 /* `show --json`: the same facts as one JSON object on one line. Sizes are bytes. Fields are added, never renamed. */
+#include "rope.h"
 #include "show.h"
 #include <cjson/cJSON.h>
 #include <stdlib.h>
@@ -39,6 +40,13 @@ static void add_config(cJSON *root, const struct q_config *c)
     NUM(o, "rope_base", c->rope_base);
     NUM(o, "attn_scale", c->attn_scale);
     cJSON_AddItemToObject(o, "rope_sections", cJSON_CreateIntArray(c->rope_sections, 4));
+    if (c->yarn.factor > 1) {
+        cJSON *y = cJSON_AddObjectToObject(o, "yarn");
+        NUM(y, "factor", c->yarn.factor);
+        NUM(y, "original", c->yarn.original);
+        NUM(y, "limit", rope_limit(c));
+        NUM(y, "attention", rope_attention(c));
+    }
     BOOL(o, "tied", c->tied);
     BOOL(o, "v_grouped", c->v_grouped);
     cJSON *kinds = cJSON_AddArrayToObject(o, "layers");

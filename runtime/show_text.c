@@ -1,4 +1,5 @@
 /* `show` for people: a column of names, then what there is to say. */
+#include "rope.h"
 #include "show.h"
 #include <string.h>
 
@@ -38,6 +39,8 @@ static void print_shape(const struct q_config *c, FILE *out)
     fprintf(out, "attention     %d query heads, %d KV heads of %d; rope turns %d, base %g, sections %d %d %d %d\n", c->n_head,
             c->n_head_kv, c->head_dim, c->rope_dims, c->rope_base, c->rope_sections[0], c->rope_sections[1],
             c->rope_sections[2], c->rope_sections[3]);
+    if (c->yarn.factor > 1)
+        fprintf(out, "              YaRN: %d tokens times %g, so up to %d\n", c->yarn.original, (double)c->yarn.factor, rope_limit(c));
     fprintf(out, "delta net     %d key heads, %d value heads of %d (%s); convolution over %d tokens\n", c->n_k_heads,
             c->n_v_heads, c->state_dim, c->v_grouped ? "grouped" : "tiled", c->conv_taps);
 }

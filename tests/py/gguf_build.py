@@ -89,6 +89,7 @@ class Shape:
     eps: float = 1e-6
     tied: bool = True
     name: str = "built"
+    yarn: tuple = ()                               # factor, original context, beta fast, beta slow
     extra: list = field(default_factory=list)      # more keys, as bytes
 
     def kinds(self):
@@ -131,6 +132,9 @@ def keys(s, arch="qwen35"):
             ("ssm.state_size", U32, s.state_dim), ("ssm.group_count", U32, s.n_k_heads),
             ("ssm.time_step_rank", U32, s.n_v_heads), ("ssm.inner_size", U32, s.n_v_heads * s.state_dim),
             ("vocab_size", U32, s.n_vocab)]
+    if s.yarn:
+        rows += [("rope.scaling.type", STR, "yarn"), ("rope.scaling.factor", F32, s.yarn[0]), ("rope.scaling.original_context_length", U32, s.yarn[1]),
+                 ("rope.scaling.yarn_beta_fast", F32, s.yarn[2]), ("rope.scaling.yarn_beta_slow", F32, s.yarn[3])]
     if s.n_nextn:
         rows.append(("nextn_predict_layers", U32, s.n_nextn))
     if not s.layers:

@@ -42,13 +42,24 @@ def silu(x):
     return x * sigmoid(x)
 
 
+def yarn(freq, s):
+    """YaRN's frequencies (arXiv 2309.00071): between the pairs that turn beta_fast and beta_slow times in the original context, a ramp."""
+    factor, original, fast, slow = s.yarn
+    pair = lambda turns: s.rope_dims * np.log(original / (turns * 2 * np.pi)) / (2 * np.log(s.rope_base))
+    low, high = max(np.floor(pair(fast)), 0), min(np.ceil(pair(slow)), s.rope_dims - 1)
+    ramp = np.clip((np.arange(len(freq)) - low) / max(high - low, 0.001), 0, 1)
+    return freq * (1 - ramp) + freq / factor * ramp
+
+
 def rope(x, positions, s):
     """x [T, heads, head_dim]; pairs (i, i + rope_dims/2). Text positions, so the sections do not matter."""
     half = s.rope_dims // 2
-    freq = np.float32(1) / np.float64(s.rope_base) ** (2 * np.arange(half) / s.rope_dims)
+    freq, scale = np.float32(1) / np.float64(s.rope_base) ** (2 * np.arange(half) / s.rope_dims), 1
+    if s.yarn:
+        freq, scale = yarn(freq, s), 0.1 * np.log(s.yarn[0]) + 1
     angle = (positions.astype(np.float32)[:, None] * freq.astype(np.float32)).astype(np.float64)[:, None, :]
-    a, b = x[..., :half], x[..., half:2 * half]
-    return np.concatenate([a * np.cos(angle) - b * np.sin(angle), b * np.cos(angle) + a * np.sin(angle), x[..., 2 * half:]], -1)
+    a, b, cos, sin = x[..., :half], x[..., half:2 * half], scale * np.cos(angle), scale * np.sin(angle)
+    return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., 2 * half:]], -1)
 
 
 def attention(h, w, s):

@@ -228,6 +228,28 @@ def test_missing_sections(tmp_path, rope, sections):
     assert j["shape"]["rope_sections"] == sections and len(notices(j, "dimension_sections")) == 1
 
 
+def test_yarn_keys(tmp_path):
+    j = show_ok(build(tmp_path, b.Shape(yarn=(4.0, 1000, 32.0, 1.0), n_ctx=4000)))
+    assert j["shape"]["yarn"] == {"factor": 4, "original": 1000, "limit": 4000, "attention": pytest.approx(1.13862944)}
+    s = b.Shape(yarn=(2.0, 1000, 32.0, 1.0), n_ctx=4096)
+    s.extra = [b.key("qwen35.rope.scaling.attn_factor", F32, 0.5), b.key("qwen35.rope.scaling.yarn_attn_factor", F32, 3.0)]
+    j = show_ok(build(tmp_path, s))
+    assert j["shape"]["yarn"]["attention"] == pytest.approx(1.5 * 1.06931472) and j["shape"]["yarn"]["limit"] == 4096
+    assert "yarn" not in show_ok(build(tmp_path, b.Shape(yarn=(1.0, 1000, 32.0, 1.0))))["shape"]
+
+
+@pytest.mark.parametrize("yarn,extra,word", [
+    ((0.5, 1000, 32.0, 1.0), (), "expected 1 to 10000"), ((2.0, 1000, 1.0, 1.0), (), "yarn_beta_fast"), ((2.0, 0, 32.0, 1.0), (), "original_context_length"),
+    ((2.0, 1000, 32.0, 1.0), ("yarn_ext_factor", 0.5), "yarn_ext_factor"), ((2.0, 1000, 32.0, 1.0), ("yarn_log_multiplier", 0.1), "yarn_log_multiplier"),
+])
+def test_bad_yarn_keys(tmp_path, refuse, yarn, extra, word):
+    s = b.Shape(yarn=yarn)
+    if extra:
+        s.extra = [b.key("qwen35.rope.scaling." + extra[0], F32, extra[1])]
+    path = build(tmp_path, s)
+    refuse(path, word, size=os.path.getsize(path))
+
+
 def test_per_layer_arrays_with_and_without_nextn(tmp_path):
     s = b.Shape(n_nextn=1)
     for kv in ([1] * 4, [1] * 5, [0, 0, 0, 1, 1]):
@@ -417,7 +439,7 @@ def changed(name, type_, v):
     ("rope.dimension_count", U32, 0, "dimension_count"), ("rope.dimension_count", U32, 7, "rope turns 7"),
     ("rope.dimension_count", U32, 64, "rope turns 64 of 32"), ("rope.dimension_count", U32, 4, "sections"),
     ("rope.freq_base", F32, float("nan"), "freq_base"), ("rope.freq_base", F32, 0.0, "freq_base"),
-    ("rope.scaling.type", STR, "yarn", "'yarn'"), ("rope.scaling.factor", F32, 4.0, "scaling.factor"),
+    ("rope.scaling.type", STR, "linear", "'linear'"), ("rope.scaling.type", STR, "yarn", "scaling.factor"), ("rope.scaling.factor", F32, 4.0, "scaling.factor"),
     ("ssm.conv_kernel", U32, 0, "conv_kernel"), ("ssm.state_size", U32, 0, "state_size"), ("ssm.state_size", U32, 512, "inner_size"),
     ("ssm.group_count", U32, 0, "group_count"), ("ssm.group_count", U32, 3, "multiple of 3 key heads"),
     ("ssm.time_step_rank", U32, 0, "time_step_rank"), ("ssm.inner_size", U32, 65, "inner_size"),
