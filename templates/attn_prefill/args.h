@@ -3,8 +3,8 @@
  * Both ops take these arguments; prefill tiles rows, decode splits KV.
  * shape: heads, kv_heads, head_dim, fk, fv = f16 | f32 | q8 | r4 | r3 as kv_append has them, out = f32 | q8 | both
  * (q8 needs head_dim % 32 == 0: no block reaches into the next head)
- * Rotated K: q is rotated in the same way and order (kv_append), which leaves the scores as they are. Rotated V: o / sum is rotated back,
- * sign * (H o) / sqrt(W) in stages as kv_append has them, before the gate.
+ * Rotated K: q is rotated in the same way and order (kv_append), which leaves the scores as they are. Rotated V: the sum o of all weighed
+ * values is rotated back, sign * (H o) / sqrt(W) in stages as kv_append has them, before it is divided by the sum of weights and gated.
  * canonical class: per KV_CHUNK of 256 tokens (aligned to KV index 0): scores by 32 strided partials and pairwise tree, of keys as fp32
  * (scale * code is exact); max of the chunk first, then exp and sums ascending in t; chunks merged in ascending order by (m, l, o) within
  * groups of attn_group() consecutive chunks, then groups in ascending order in the same way. */
