@@ -80,7 +80,7 @@ return {
     { "heads are a multiple of kv_heads, at most 16 to one", function(p)
       return p.heads % p.kv_heads == 0 and p.heads // p.kv_heads <= 16 end },
     { "the head is at most 1024 wide", function(p) return p.head_dim <= 1024 end },
-    whole_blocks, whole_runs, plain,
+    whole_blocks, whole_runs,
     { "no more rows share a load than heads share a key, or rows are wasted in decode", function(p)
       return p.rows == 1 or p.rows < 2 * (p.heads // p.kv_heads) end },
     { "the partial sums of a score stay in registers", function(p)

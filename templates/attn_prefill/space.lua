@@ -99,7 +99,7 @@ return {
   require = {
     { "heads are a multiple of kv_heads, at most 16 to one", function(p)
       return p.heads % p.kv_heads == 0 and group(p) <= 16 end },
-    whole_blocks, whole_runs, plain,
+    whole_blocks, whole_runs,
     { "the tile of accumulators stays in registers", function(p) return (p.rows + 1) * p.vecs + 1 <= registers(p) end },
     { "the tile, in whole groups of rows, fits attn_work (64 query rows)", function(p)
       return lib.round_up(query_rows(p), p.rows) <= 64 end },
