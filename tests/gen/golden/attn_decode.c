@@ -2,9 +2,10 @@
  *     softmax(scale * q[r][h] . K) V over KV 0..kv[r] of the row's sequence, head h / 4 of K and V.
  *   q: [n_rows][8][256]; qg: [n_rows][8][512], the gate is the second half
  *   oq: int8 [n_rows][2048], d (scale) and s (sum): [n_rows][64], blocks of 32
- *   a page of K (f16) and V (f16): [2][KV_PAGE][256]
- *   part p of the team owns first the p-th run of (sequence, KV head, chunk of KV_CHUNK tokens), each giving (o, max, sum) for
- *     all rows and heads that see it; after one wait the p-th run of the n_rows * 8 heads, each merging its chunks ascending
+ *   pages of K (f16) and V (f16) as kv_append writes them: [2][KV_PAGE][256]
+ *   part p of the team owns first the p-th run of (sequence, KV head, group of chunks of KV_CHUNK tokens),
+ *     each giving (o, max, sum)
+ *     for all rows and heads that see it; after one wait the p-th run of the n_rows * 8 heads, each merging its groups ascending
  *   moves 2048 bytes a token of each sequence, once for all its rows and heads; bound by read bandwidth
  *   scores by 32 strided partials and a pairwise tree; a chunk's max first, then weights and sums ascending in t
  *   caller: at most 64 rows, rows of a sequence contiguous and ascending in kv, and `work` as attn_work() says
@@ -172,9 +173,10 @@ static void gate_out(const struct attn_args *a, i64 head, const f32 *o, f32 sum)
     }
 }
 
-/* Query rows that go through a chunk together. Where fewer are left the last one is repeated; its copies have no `out`. */
+/* Query rows that go through chunks together. Where fewer are left the last one is repeated; its copies have no `out`. */
 struct block {
     const f32 *q[2];
+    i64 head[2];        /* whose they are, row * 8 + head */
     f32 *out[2];        /* [256] o, then max and sum; NULL: dropped */
     int n[2], end;      /* tokens of the chunk that each sees (<= 0: none), and the most of them */
 };
@@ -252,62 +254,75 @@ static void add_values(const f32 *p, const u16 *values, int n, const u8 *next, f
     }
 }
 
-/* A part's unit of work: chunk c of sequence `seq`, KV head j. */
-struct item {
-    const struct attn_args *a;
-    int seq, j, c;
-    i64 chunks;            /* results a row and head has room for */
+/* Rows of one sequence, one after the other, whose lengths make groups of the same number of chunks. */
+struct span {
+    int seq, rows, chunks; /* chunks: that the last row sees */
+    i64 row;
+    int group, groups;     /* chunks of a group, groups in all */
 };
 
-static f32 *result(const struct attn_args *a, i64 row, i64 head, i64 c, i64 chunks)
+/* A part's unit of work: a group of chunks of a span's sequence, KV head j. */
+struct item {
+    const struct attn_args *a;
+    const struct span *span;
+    int j, group;
+    i64 room;              /* results that a row and head has room for */
+};
+
+static f32 *result(const struct attn_args *a, i64 head, i64 group, i64 room)
 {
-    return (f32 *)a->work + ((row * 8 + head) * chunks + c) * 272;
+    return (f32 *)a->work + (head * room + group) * 272;
 }
 
-/* The 2 query rows from the m-th of the item's sequence on; query row m is head m % 4 of row m / 4. */
+/* The 2 query rows from the m-th of the item's span on; query row m is head m % 4 of row m / 4. */
 static void fill(struct block *b, const struct item *it, int m, int count)
 {
-    const struct step *st = it->a->step;
-    b->end = 0;
+    const struct span *span = it->span;
     for (int i = 0; i < 2; i++) {
         int at = m + i < count ? m + i : count - 1;
-        i64 row = st->seq_row[it->seq] + at / 4, head = it->j * 4 + at % 4;
-        int n = st->kv[row] + 1 - it->c * KV_CHUNK;
+        i64 row = span->row + at / 4, head = row * 8 + it->j * 4 + at % 4;
+        int sees = it->a->step->kv[row] >= it->group * span->group * KV_CHUNK;
+        b->out[i] = m + i < count && sees ? result(it->a, head, it->group, it->room) : 0;
+        b->q[i] = it->a->q + head * 256;
+        b->head[i] = head;
+    }
+}
+
+/* What the query rows see of the chunk that begins with token `first`. */
+static void look(struct block *b, const struct item *it, int first)
+{
+    b->end = 0;
+    for (int i = 0; i < 2; i++) {
+        int n = it->a->step->kv[b->head[i] / 8] + 1 - first;
         b->n[i] = n < KV_CHUNK ? n : KV_CHUNK;
         b->end = b->end > b->n[i] ? b->end : b->n[i];
-        b->q[i] = it->a->q + (row * 8 + head) * 256;
-        b->out[i] = m + i < count && n > 0 ? result(it->a, row, head, it->c, it->chunks) : 0;
     }
 }
 
-/* This head's part of the pages with KV index t (past the last token of the sequence: the last page). */
-static i64 page_of(const struct item *it, int t)
+/* This head's piece of the page with KV index t (past the last token of the sequence: the last page). */
+static i64 piece_of(const struct item *it, int t)
 {
     const struct step *st = it->a->step;
-    int last = st->kv[st->seq_row[it->seq]] + st->seq_rows[it->seq] - 1;
-    i64 page = st->pages[(i64)it->seq * st->page_stride + (t < last ? t : last) / KV_PAGE];
-    return (page * 2 + it->j) * KV_PAGE * 256;
+    int seq = it->span->seq, last = st->kv[st->seq_row[seq]] + st->seq_rows[seq] - 1;
+    return (i64)st->pages[(i64)seq * st->page_stride + (t < last ? t : last) / KV_PAGE] * 2 + it->j;
 }
 
-static const u16 *key_page(const struct item *it, int t) { return (const u16 *)it->a->pages_k + page_of(it, t); }
-static const u16 *value_page(const struct item *it, int t) { return (const u16 *)it->a->pages_v + page_of(it, t); }
+static const u16 *key_page(const struct item *it, int t)
+{
+    return (const u16 *)((const u8 *)it->a->pages_k + piece_of(it, t) * 32768);
+}
+
+static const u16 *value_page(const struct item *it, int t)
+{
+    return (const u16 *)((const u8 *)it->a->pages_v + piece_of(it, t) * 32768);
+}
+
 static inline int page_tokens(int t, int end) { return end - t < KV_PAGE ? end - t : KV_PAGE; }
 
-static void store(const struct block *b, const f32 *o, const f32 *max, const f32 *sum)
+/* The block's part of the chunk that begins with token `first`: o [2][256], max and sum of each query row. */
+static void attend(const struct block *b, const struct item *it, int first, f32 *o, f32 *max, f32 *sum)
 {
-    for (int i = 0; i < 2; i++) {
-        f32 *out = b->out[i];
-        if (!out) continue;
-        for (int d = 0; d < 256; d++) out[d] = o[i * 256 + d];
-        out[256] = max[i];
-        out[257] = sum[i];
-    }
-}
-
-static void attend(const struct block *b, const struct item *it)
-{
-    f32 s[2 * KV_CHUNK], o[512] = { 0 }, max[2], sum[2];
-    int first = it->c * KV_CHUNK;
+    f32 s[2 * KV_CHUNK];
     for (int t = 0; t < b->end; t += KV_PAGE) {
         const u8 *next = t + KV_PAGE < b->end
                              ? (const u8 *)key_page(it, first + t + KV_PAGE) : (const u8 *)value_page(it, first);
@@ -315,61 +330,100 @@ static void attend(const struct block *b, const struct item *it)
     }
     for (int i = 0; i < 2; i++) max[i] = weights(s + i * KV_CHUNK, b->n[i], b->end, it->a->scale);
     sums(s, b->end, sum);
+    for (int i = 0; i < 512; i++) o[i] = 0;
     for (int t = 0; t < b->end; t += KV_PAGE) {
         const u8 *next = t + KV_PAGE < b->end
                              ? (const u8 *)value_page(it, first + t + KV_PAGE) : (const u8 *)key_page(it, first + KV_CHUNK);
         add_values(s + t, value_page(it, first + t), page_tokens(t, b->end), next, o);
     }
-    store(b, o, max, sum);
 }
 
-static i64 chunks_of(const struct step *st, int seq)
+/* The block's results of the item's group, its chunks merged ascending. */
+static void attend_group(struct block *b, const struct item *it)
 {
-    return (st->kv[st->seq_row[seq]] + st->seq_rows[seq] - 1) / KV_CHUNK + 1;
-}
-
-/* This part's items, in the order of sequence, KV head, chunk. */
-static void share_chunks(const struct attn_args *a, struct team *t, i64 total, i64 chunks)
-{
-    const struct step *st = a->step;
-    i64 begin, end, at = 0;
-    team_share(t, total, 1, &begin, &end);
-    for (int seq = 0; seq < st->n_seqs; at += chunks_of(st, seq++) * 2) {
-        i64 here = chunks_of(st, seq), count = (i64)st->seq_rows[seq] * 4;
-        for (i64 i = begin > at ? begin - at : 0; i < here * 2 && at + i < end; i++) {
-            struct item it = { a, seq, (int)(i / here), (int)(i % here), chunks };
-            struct block b;
-            for (int m = 0; m < count; m += 2) {
-                fill(&b, &it, m, (int)count);
-                if (b.end > 0) attend(&b, &it);
+    f32 o[512], max[2], sum[2], old, add;
+    struct running run[2] = { { 0 } };
+    int begin = it->group * it->span->group, end = begin + it->span->group;
+    for (int c = begin; c < end && c < it->span->chunks; c++) {
+        look(b, it, c * KV_CHUNK);
+        if (b->end <= 0) return;
+        attend(b, it, c * KV_CHUNK, o, max, sum);
+        for (int i = 0; i < 2; i++) {
+            f32 *out = b->out[i];
+            if (!out || b->n[i] <= 0) continue;
+            if (c == begin) {
+                run[i] = (struct running){ max[i], sum[i] };
+                for (int d = 0; d < 256; d++) out[d] = o[i * 256 + d];
+            } else {
+                merge(run + i, max[i], sum[i], &old, &add);
+                accumulate(out, o + i * 256, 256, old, add);
             }
+            out[256] = run[i].max;
+            out[257] = run[i].sum;
         }
     }
 }
 
-static void merge_chunks(const struct attn_args *a, i64 row, i64 head, i64 chunks)
+/* The rows of sequence `seq` from its row `from` on that have groups of one size. */
+static struct span span_at(const struct step *st, int seq, int from)
+{
+    const i32 *kv = st->kv + st->seq_row[seq];
+    int rows = 1, group = (int)attn_group(kv[from] + 1);
+    while (from + rows < st->seq_rows[seq] && attn_group(kv[from + rows] + 1) == group) rows++;
+    int chunks = kv[from + rows - 1] / KV_CHUNK + 1;
+    return (struct span){ seq, rows, chunks, st->seq_row[seq] + from, group, (chunks + group - 1) / group };
+}
+
+/* This part's items, in the order of span, KV head, group. */
+static void share_groups(const struct attn_args *a, struct team *t, i64 total, i64 room)
+{
+    const struct step *st = a->step;
+    struct block b;
+    struct span span;
+    i64 begin, end, at = 0;
+    team_share(t, total, 1, &begin, &end);
+    for (int i = 0; i < 2; i++) b.head[i] = -1;
+    for (int seq = 0; seq < st->n_seqs; seq++)
+        for (int from = 0; from < st->seq_rows[seq]; from += span.rows, at += (i64)span.groups * 2) {
+            span = span_at(st, seq, from);
+            int count = span.rows * 4;
+            for (i64 i = begin > at ? begin - at : 0; i < (i64)span.groups * 2 && at + i < end; i++) {
+                struct item it = { a, &span, (int)(i / span.groups), (int)(i % span.groups), room };
+                for (int m = 0; m < count; m += 2) {
+                    fill(&b, &it, m, count);
+                    attend_group(&b, &it);
+                }
+            }
+        }
+}
+
+static void merge_groups(const struct attn_args *a, i64 head, i64 room)
 {
     struct running run = { -__builtin_inff(), 0 };
     f32 o[256] = { 0 }, old, add;
-    for (i64 c = 0; c <= a->step->kv[row] / KV_CHUNK; c++) {
-        const f32 *in = result(a, row, head, c, chunks);
+    i64 tokens = a->step->kv[head / 8] + 1, group = attn_group(tokens) * KV_CHUNK;
+    for (i64 g = 0; g * group < tokens; g++) {
+        const f32 *in = result(a, head, g, room);
         merge(&run, in[256], in[257], &old, &add);
         accumulate(o, in, 256, old, add);
     }
-    gate_out(a, row * 8 + head, o, run.sum);
+    gate_out(a, head, o, run.sum);
 }
 
 void attn_decode_heads8_kv_heads2_head_dim256_f16_f16_q8_avx2_hw_rows2_vecs4_block64_ahead1(
     const struct attn_args *a, struct team *t)
 {
-    i64 begin, end, total = 0, chunks = 0;
-    for (int seq = 0; seq < a->step->n_seqs; seq++) {
-        i64 here = chunks_of(a->step, seq);
-        total += here * 2;
-        chunks = chunks > here ? chunks : here;
-    }
-    share_chunks(a, t, total, chunks);
+    const struct step *st = a->step;
+    struct span span;
+    i64 begin, end, total = 0, room = 0;
+    for (int seq = 0; seq < st->n_seqs; seq++)
+        for (int from = 0; from < st->seq_rows[seq]; from += span.rows) {
+            span = span_at(st, seq, from);
+            total += (i64)span.groups * 2;
+            room = room > span.groups ? room : span.groups;
+        }
+    share_groups(a, t, total, room);
     team_wait(t);
-    team_share(t, (i64)a->step->n_rows * 8, 1, &begin, &end);
-    for (i64 i = begin; i < end; i++) merge_chunks(a, i / 8, i % 8, chunks);
+    team_share(t, (i64)st->n_rows * 8, 1, &begin, &end);
+    for (i64 i = begin; i < end; i++) merge_groups(a, i, room);
 }

@@ -3,7 +3,7 @@
  *     head h / 4 of K and V.
  *   q: [n_rows][8][256]; qg: [n_rows][8][512], the gate is the second half
  *   oq: int8 [n_rows][2048], d (scale) and s (sum): [n_rows][64], blocks of 32
- *   a page of K (f16) and V (f16): [2][KV_PAGE][256]
+ *   pages of K (f16) and V (f16) as kv_append writes them: [2][KV_PAGE][256]
  *   part p of the team owns the p-th run of tiles, cut by cost; a tile is (sequence, KV head, 12 rows): 48 query rows,
  *     row-major by (row, head); no part waits
  *   per tile, over chunks of 128 tokens: scores with keys as fp32 [256][KV_PAGE] (lanes are tokens), weights, then values by
@@ -189,7 +189,7 @@ struct tile {
     i64 row;
     int seq, j, count;     /* count: query rows, <= 48 */
     int tokens;            /* that its last row sees */
-    f32 *keys;             /* [256][KV_PAGE]; this and the next three: this part's work */
+    f32 *keys;             /* [256][KV_PAGE]; this and the other arrays: this part's work */
     f32 *values;           /* [128][16] */
     f32 *s;                /* [48][128] scores, then weights */
     f32 *o;                /* [48][256] */
@@ -205,11 +205,10 @@ static inline i64 head_at(const struct tile *it, int m)
 /* Tokens from t on in the page of K or V that holds token t, and where that page begins for this head. */
 static inline int page_tokens(int t, int end) { return end - t < KV_PAGE ? end - t : KV_PAGE; }
 
-static i64 page_of(const struct tile *it, int t)
+static i64 piece_of(const struct tile *it, int t)
 {
     const struct step *st = it->a->step;
-    i64 page = st->pages[(i64)it->seq * st->page_stride + t / KV_PAGE];
-    return (page * 2 + it->j) * KV_PAGE * 256;
+    return (i64)st->pages[(i64)it->seq * st->page_stride + t / KV_PAGE] * 2 + it->j;
 }
 
 /* Rows to columns: interleaving row i with row i + 4 doubles what lies together, 8 lanes after 3 rounds. */
@@ -296,7 +295,7 @@ static void scores(const f32 *const *q, const f32 *key, f32 *s)
 /* Scores of all query rows with the n keys of the page that begins with token t; they go to s from column `column` on. */
 static void page_scores(const struct tile *it, int t, int n, int column)
 {
-    pack_keys(it->keys, (const u16 *)it->a->pages_k + page_of(it, t), n);
+    pack_keys(it->keys, (const u16 *)((const u8 *)it->a->pages_k + piece_of(it, t) * 32768), n);
     for (int m = 0; m < it->count; m += 6) {
         const f32 *q[6];
         for (int i = 0; i < 6; i++) q[i] = it->a->q + head_at(it, m + i) * 256;
@@ -361,12 +360,19 @@ static void slice_values(const struct tile *it, int first, int end, int d, const
 {
     f32 o[96];
     for (int t = 0; t < end; t += KV_PAGE)
-        pack_values(it->values + t * 16, (const u16 *)it->a->pages_v + page_of(it, first + t), page_tokens(t, end), d);
+        pack_values(it->values + t * 16, (const u16 *)((const u8 *)it->a->pages_v + piece_of(it, first + t) * 32768),
+                    page_tokens(t, end), d);
     for (int m = 0; m < it->count; m += 6) {
         weighted(it->s + m * 128, it->values, end, o);
         for (int i = 0; i < 6 && m + i < it->count; i++)
             accumulate(it->o + (m + i) * 256 + d, o + i * 16, 16, old[m + i], add[m + i]);
     }
+}
+
+static void clear(struct tile *it, int m)
+{
+    it->run[m] = (struct running){ -__builtin_inff(), 0 };
+    for (int d = 0; d < 256; d++) it->o[m * 256 + d] = 0;
 }
 
 /* The chunk of `end` tokens from `first` on. */
@@ -384,14 +390,20 @@ static void attend(struct tile *it, int first, int end)
     for (int d = 0; d < 256; d += 16) slice_values(it, first, end, d, old, add);
 }
 
+/* The output of query row m. */
+static void finish(struct tile *it, int m)
+{
+    f32 *o = it->o + m * 256, sum = it->run[m].sum;
+    gate_out(it->a, head_at(it, m), o, sum);
+}
+
 static void run_tile(struct tile *it)
 {
     for (int m = 0; m < it->count; m++) {
-        it->run[m] = (struct running){ -__builtin_inff(), 0 };
-        for (int d = 0; d < 256; d++) it->o[m * 256 + d] = 0;
+        clear(it, m);
     }
     for (int t = 0; t < it->tokens; t += 128) attend(it, t, it->tokens - t < 128 ? it->tokens - t : 128);
-    for (int m = 0; m < it->count; m++) gate_out(it->a, head_at(it, m), it->o + m * 256, it->run[m].sum);
+    for (int m = 0; m < it->count; m++) finish(it, m);
 }
 
 /* The sequence's tile that begins with its row `from`. Cost: rows times tokens that the last one sees. */

@@ -1,5 +1,6 @@
 /* kv_append_kv_heads2_head_dim256_f16_f16_sse42: writes each row's K (f16) and V (f16) into its sequence's pages at kv[r].
- *   k, v: [n_rows][2][256] fp32; a page: [2][KV_PAGE][256], page p of K at byte 1024 * KV_PAGE * p
+ *   k, v: [n_rows][2][256] fp32; page p of K at byte 65536 * p, of V at 65536 * p
+ *   a page in f16: [2][KV_PAGE][256]
  *   part p of the team owns the p-th run of the n_rows * 2 heads
  *   moves 6144 bytes a row; bound by the cache it comes from
  *   caller: no two rows have the same place
@@ -45,8 +46,9 @@ static inline vh vto_f16(vf x)
 
 static inline void vstore_f16(u16 *p, vf v) { *(vh_mem *)p = vto_f16(v); }
 
-static void put_f16(u16 *to, const f32 *x)
+static void put_f16(u8 *piece, i64 t, const f32 *x)
 {
+    u16 *to = (u16 *)piece + t * 256;
     for (int d = 0; d < 256; d += 4) vstore_f16(to + d, vload(x + d));
 }
 
@@ -58,8 +60,8 @@ void kv_append_kv_heads2_head_dim256_f16_f16_sse42(const struct kv_append_args *
     for (i64 i = begin; i < end; i++) {
         i64 r = i / 2, j = i % 2;
         i64 page = st->pages[(i64)st->seq[r] * st->page_stride + st->kv[r] / KV_PAGE];
-        i64 to = ((page * 2 + j) * KV_PAGE + st->kv[r] % KV_PAGE) * 256;
-        put_f16((u16 *)a->pages_k + to, a->k + i * 256);
-        put_f16((u16 *)a->pages_v + to, a->v + i * 256);
+        i64 piece = page * 2 + j, token = st->kv[r] % KV_PAGE;
+        put_f16((u8 *)a->pages_k + piece * 32768, token, a->k + i * 256);
+        put_f16((u8 *)a->pages_v + piece * 32768, token, a->v + i * 256);
     }
 }
