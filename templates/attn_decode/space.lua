@@ -2,18 +2,21 @@
 -- `block` tokens, `ahead` pages are fetched early. On paths without hardware conversion from f16 a key is converted once for all its query rows.
 local function registers(p) return lib.width(p.isa) == 16 and 32 or 16 end
 
--- CUDA. `tree`: the canonical order, any shape. `split`: `lanes` lanes a token with whole 16-byte vectors, `unroll` of them in flight twice;
--- heads of a KV head that would need too many registers are shared out over several blocks.
+-- CUDA. `tree`: the canonical order, any shape. `split`: `lanes` lanes a token with whole 16-byte vectors, `unroll` of them in flight twice.
+-- `mma`: a warp takes `unroll` fragments of 16 tokens at a time through `stages` of shared memory. Heads of a KV head that would need too
+-- many registers are shared out over several blocks.
 local function group_of(p) return p.heads // p.kv_heads end
+local function is(p, path) return p.path == path end
+local function is_rotated(format) return format == "r3" or format == "r4" end
 
--- Heads of a block: the most that divide the group and take at most 64 values of o a lane.
+-- Heads of a block: the most that divide the group and take at most 64 values of o a lane; of mma, 8.
 local function share(p)
   local most = group_of(p)
-  while most > 1 and (group_of(p) % most > 0 or most * p.head_dim > 64 * p.lanes) do most = most - 1 end
+  local function fits() return is(p, "mma") and most <= 8 or is(p, "split") and most * p.head_dim <= 64 * p.lanes end
+  while most > 1 and (group_of(p) % most > 0 or not fits()) do most = most - 1 end
   return most
 end
 
-local function is_split(p) return p.path == "split" end
 local function vectors_fit(p, lanes) return p.fk == "f16" and p.fv == "f16" and p.head_dim % (8 * lanes) == 0 end
 local function static_bytes(p)
   return 4 * p.warps * (share(p) * (p.head_dim + 2) + 32 * lib.round_up(share(p), 4)) + 4 * share(p) * p.head_dim
@@ -39,34 +42,88 @@ local plain = { "reads K and V of f16 and f32", function(p) return is_plain(p.fk
 
 local whole_blocks = { "out as int8 needs whole blocks of 32 in a head", function(p) return p.out == "f32" or p.head_dim % 32 == 0 end }
 
+-- mma: what the head and its formats allow; dynamic shared memory as mma.cu.in lays it out.
+local function mma_takes(p)
+  local function ok(f) return f == "f16" or f ~= "f32" and p.head_dim % 128 == 0 end
+  return p.head_dim % 32 == 0 and p.head_dim <= 256 and ok(p.fk) and ok(p.fv)
+end
+local function pitch(p, f)
+  local n = p.head_dim
+  return f == "f16" and 2 * n + 16 or f == "q8" and n + 32 or f == "r4" and n // 2 + 32 or n // 32 * 12
+end
+local function tile_bytes(p, f)
+  local scales = f == "q8" and p.head_dim // 32 or is_rotated(f) and 1 or 0
+  return 16 * p.unroll * (pitch(p, f) + 2 * scales)
+end
+local function mma_bytes(p)
+  local heads = share(p)
+  return p.head_dim * (heads > 4 and 32 or 16) + p.warps * math.max(p.stages * (tile_bytes(p, p.fk) + tile_bytes(p, p.fv)), 4 * heads * p.head_dim)
+end
+local function mma_fits(p, card) return card.has.mma_f16 == true and mma_takes(p) and mma_bytes(p) + 1024 <= card.smem * 1024 end
+
+-- The second phase: dimensions of a block, whole heads where they are rotated back, and its threads.
+local function merging(p)
+  if is(p, "tree") then return 64, 64 end
+  if is_rotated(p.fv) then return p.head_dim, p.head_dim >= 128 and 512 or 256 end
+  return math.min(64, p.head_dim), 256
+end
+
+-- Rings of mma, in the order of preference: deep for much data a token, with at least two blocks a multiprocessor where they fit.
+local rings = { { warps = 4, unroll = 2, stages = 3 }, { warps = 4, unroll = 1, stages = 3 }, { warps = 2, unroll = 1, stages = 3 },
+                { warps = 4, unroll = 1, stages = 2 }, { warps = 2, unroll = 1, stages = 2 }, { warps = 2, unroll = 1, stages = 1 } }
+
+local function mma_default(p, card)
+  if not mma_takes(p) or not card.has.mma_f16 then return nil end
+  for _, blocks in ipairs { 2, 1 } do
+    for _, r in ipairs(rings) do
+      local q = { path = "mma", warps = r.warps, unroll = r.unroll, stages = r.stages }
+      for _, name in ipairs { "heads", "kv_heads", "head_dim", "fk", "fv" } do q[name] = p[name] end
+      if mma_fits(q, card) and (mma_bytes(q) + 1024) * blocks <= card.smem * 1024 then
+        return { path = "mma", warps = r.warps, chunk = 256, lanes = 32, unroll = r.unroll, stages = r.stages }
+      end
+    end
+  end
+end
+
 local cuda = {
-  params = { { "path", { "split", "tree" } }, { "warps", { 2, 4, 8 } }, { "chunk", { 64, 128, 256, 512 } }, { "lanes", { 8, 16, 32 } },
-             { "unroll", { 2, 4, 8 } } },
+  params = { { "path", { "mma", "split", "tree" } }, { "warps", { 2, 4, 8 } }, { "chunk", { 64, 128, 256, 512, 1024, 2048, 32768 } },
+             { "lanes", { 8, 16, 32 } }, { "unroll", { 1, 2, 4, 8 } }, { "stages", { 1, 2, 3, 4 } } },
   require = {
     { "heads are a multiple of kv_heads, at most 16 to one", function(p) return p.heads % p.kv_heads == 0 and group_of(p) <= 16 end },
     { "the head is at most 1024 wide", function(p) return p.head_dim <= 1024 end },
-    whole_blocks, whole_runs, plain,
+    whole_blocks, whole_runs, { "tree and split read K and V of f16 and f32", function(p) return is(p, "mma") or is_plain(p.fk) and is_plain(p.fv) end },
     { "tree has one form: chunks of 256, a warp a token, four at a time", function(p)
-      return is_split(p) or p.chunk == 256 and p.lanes == 32 and p.unroll == 4 end },
+      return not is(p, "tree") or p.chunk == 256 and p.lanes == 32 and p.unroll == 4 end },
+    { "stages of shared memory are mma's", function(p) return is(p, "mma") or p.stages == 1 end },
     { "split reads K and V of f16 in vectors of 8 that the lanes of a token divide", function(p)
-      return not is_split(p) or vectors_fit(p, p.lanes) end },
-    { "every warp has whole runs of 32 tokens", function(p) return not is_split(p) or p.chunk % (32 * p.warps) == 0 end },
-    { "what is in flight stays in registers", function(p) return not is_split(p) or p.unroll * p.head_dim <= 64 * p.lanes end },
-    { "the warps' results fit the static shared memory", function(p) return not is_split(p) or static_bytes(p) <= 48 * 1024 end },
+      return not is(p, "split") or vectors_fit(p, p.lanes) and p.unroll > 1 end },
+    { "every warp has whole runs of 32 tokens", function(p) return not is(p, "split") or p.chunk % (32 * p.warps) == 0 end },
+    { "what is in flight stays in registers", function(p) return not is(p, "split") or p.unroll * p.head_dim <= 64 * p.lanes end },
+    { "the warps' results fit the static shared memory", function(p) return not is(p, "split") or static_bytes(p) <= 48 * 1024 end },
+    { "mma needs fp16 matrix instructions for 16 rows (sm_75)", function(p, card) return not is(p, "mma") or card.has.mma_f16 == true end },
+    { "mma takes heads of whole runs of 32, of 128 where codes are read, up to 256, and no f32", function(p)
+      return not is(p, "mma") or mma_takes(p) end },
+    { "mma has a fragment or two at a time, on whole warps", function(p) return not is(p, "mma") or p.unroll <= 2 and p.lanes == 32 end },
+    { "a chunk has a tile for every warp", function(p) return not is(p, "mma") or p.chunk >= 16 * p.unroll * p.warps end },
+    { "queries and stages of mma fit the block's shared memory", function(p, card)
+      return not is(p, "mma") or mma_bytes(p) + 1024 <= card.smem * 1024 end },
   },
-  default = function(p, _, numerics)
+  default = function(p, card, numerics)
+    local mma = numerics ~= "strict" and (not p.path or p.path == "mma") and mma_default(p, card)
+    if mma then return mma end
     for _, lanes in ipairs { 32, 16, 8 } do
       if numerics ~= "strict" and p.path ~= "tree" and vectors_fit(p, lanes) then
-        return { path = "split", warps = 4, chunk = 128, lanes = lanes, unroll = 4 }
+        return { path = "split", warps = 4, chunk = 256, lanes = lanes, unroll = 4, stages = 1 }
       end
     end
-    return { path = "tree", warps = 8, chunk = 256, lanes = 32, unroll = 4 }
+    return { path = "tree", warps = 8, chunk = 256, lanes = 32, unroll = 4, stages = 1 }
   end,
-  numerics = function(p) return is_split(p) and "split" or "canonical" end,
+  numerics = function(p) return is(p, "tree") and "canonical" or is(p, "mma") and "mma_f16x2" or "split" end,
   launch = function(p)
-    local blocks = is_split(p) and p.kv_heads * group_of(p) // share(p) or p.kv_heads
-    return { { threads = 32 * p.warps, grid = { { blocks }, { 1, rows = 1 }, { 1, ctx = p.chunk } } },
-             { threads = 64, grid = { { p.heads * lib.ceil_div(p.head_dim, 64) }, { 1, rows = 1 } } } }
+    local blocks = is(p, "tree") and p.kv_heads or p.heads // share(p)
+    local slice, threads = merging(p)
+    return { { threads = 32 * p.warps, smem = is(p, "mma") and mma_bytes(p) or 0, grid = { { blocks }, { 1, rows = 1 }, { 1, ctx = p.chunk } } },
+             { threads = threads, slice = slice, grid = { { p.heads * lib.ceil_div(p.head_dim, slice) }, { 1, rows = 1 } } } }
   end,
 }
 
