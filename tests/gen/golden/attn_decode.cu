@@ -1,17 +1,17 @@
-/* attn_decode_heads16_kv_heads4_head_dim256_f16_f16_q8_split_warps4_chunk128_lanes32_unroll4:
+/* attn_decode_heads16_kv_heads4_head_dim256_f16_f16_q8_split_warps4_chunk128_lanes32_unroll4_stages1:
  *     o[r][h] = sigmoid(gate[r][h]) * softmax(scale * q[r][h] . K) V over KV 0..kv[r] of the row's sequence,
  *     head h / 4 of K and V.
  *   q: [n_rows][16][256]; qg: [n_rows][16][512], the gate is the second half
  *   oq: int8 [n_rows][4096], d (scale) and s (sum): [n_rows][128], blocks of 32
- *   a page of K (f16) and V (f16): [4][KV_PAGE][256]; work: [chunk][n_rows][16][272], o, then max and sum
- *   blocks (j, r, c) own tokens 128c .. of row r for all heads of KV head j, 128 of them, KV_CHUNK in a step of more than 16 rows
+ *   a page of K (f16) and V (f16): [4][KV_PAGE][256]; work: [span][n_rows][16][272], o, then max and sum
+ *   blocks (j, r, c) own the c-th span of row r for all heads of KV head j: 128 tokens, KV_CHUNK in a step of more than 16 rows,
+ *     or so many times that that attn_splits() are enough
  *     warp w takes runs w, w + 4, .. of 32 tokens: 32 lanes a token for scores, a lane a token for weights, 32 a token for values
  *   scores by fma over a lane's dimensions and a tree over lanes; weights by exp2 of a running max; warps merge ascending
- *   the second kernel merges chunks ascending and applies the gate: blocks (h * 4 + i, r) own the i-th 64 dimensions of head h,
- *     row r
+ *   the second kernel merges spans and applies the gate: blocks (h * 4 + i, r) own the i-th 64 dimensions of head h, row r
  *   moves 4096 bytes a token of each row, once for all heads; bound by read bandwidth
  *   caller: at most 64 rows, a grid over all chunks of the longest sequence, and work as attn_work() says
- * made by: quarry-gen attn_decode --shape heads=16,kv_heads=4,head_dim=256,fk=f16,fv=f16,out=q8 --params path=split,warps=4,chunk=128,lanes=32,unroll=4 --card cuda:sm_90 */
+ * made by: quarry-gen attn_decode --shape heads=16,kv_heads=4,head_dim=256,fk=f16,fv=f16,out=q8 --params path=split,warps=4,chunk=128,lanes=32,unroll=4,stages=1 --card cuda:sm_90 */
 #include "kernel.cuh"
 #include "args.h"
 
@@ -129,7 +129,7 @@ static inline void attend(const struct attn_args *a, const i32 *pages, int page,
 }
 
 extern "C" __global__ void __launch_bounds__(128, 4)
-attn_decode_heads16_kv_heads4_head_dim256_f16_f16_q8_split_warps4_chunk128_lanes32_unroll4(const struct attn_args a)
+attn_decode_heads16_kv_heads4_head_dim256_f16_f16_q8_split_warps4_chunk128_lanes32_unroll4_stages1(const struct attn_args a)
 {
     __shared__ __align__(16) f32 s[4][32][4];
     __shared__ __align__(16) f32 part[4][1024];
@@ -140,13 +140,14 @@ attn_decode_heads16_kv_heads4_head_dim256_f16_f16_q8_split_warps4_chunk128_lanes
     int rows = load_early(&st->n_rows), page_stride = load_early(&st->page_stride), lane = threadIdx.x % 32,
         warp = threadIdx.x / 32;
     i64 r = (int)blockIdx.y < rows ? blockIdx.y : 0, head = r * 16 + blockIdx.x * 4;
-    int tokens = rows > 16 ? KV_CHUNK : 128, first = blockIdx.z * tokens, end = load_early(st->kv + r) + 1;
+    int tokens = load_early(st->kv + r) + 1, span = rows > 16 ? (tokens + 16383) / 16384 * 256 : (tokens + 32767) / 32768 * 128,
+        first = blockIdx.z * span, end = tokens;
     int own = first + warp * 32;
     const i32 *pages = st->pages + (i64)load_early(st->seq + r) * page_stride;
     int page = load_early(pages + (own < end ? own : end - 1) / KV_PAGE);
     pdl_wait();
     if ((int)blockIdx.y >= rows || first >= end) return;
-    end = end - first < tokens ? end : first + tokens;
+    end = end - first < span ? end : first + span;
     for (int i = threadIdx.x; i < 1024; i += 128) {
         int d = i % 256;
         q[i / 256][d / 4 % 2 * 128 + d / 8 * 4 + d % 4] = a.q[head * 256 + i];
@@ -183,26 +184,6 @@ attn_decode_heads16_kv_heads4_head_dim256_f16_f16_q8_split_warps4_chunk128_lanes
     }
 }
 
-/* A lane has the factors of one of 32 chunks: `old` for what the chunks before it gave, `add` for its own. */
-struct factors {
-    f32 old, add, sum;
-};
-
-/* Of chunk `first` + lane; past the last chunk they change nothing. max: the largest so far, before and after. */
-static inline struct factors factors_of(const f32 *part, i64 stride, int first, int chunks, f32 *max)
-{
-    int lane = threadIdx.x % 32, c = first + lane;
-    f32 own = c < chunks ? part[c * stride + 256] : as_f32((i32)0xFF800000), top = fmaxf(own, *max);
-    for (int i = 1; i < 32; i <<= 1) {
-        f32 below = __shfl_up_sync(~0u, top, i);
-        if (lane >= i) top = fmaxf(top, below);
-    }
-    f32 before = __shfl_up_sync(~0u, top, 1);
-    if (lane == 0) before = *max;
-    *max = __shfl_sync(~0u, top, 31);
-    return { exp2_fast(before - top), exp2_fast(own - top), c < chunks ? part[c * stride + 257] : 0 };
-}
-
 /* A block of 32 as int8, scale and sum, as kernel.h defines them: a warp holds it, a value a lane. All lanes of the warp call;
  * on: this lane's block exists. at: the lane's first element in q; its block's d and s are at / 32. */
 static inline void write_q8(const struct act_q8 *a, i64 at, const f32 *x, int on)
@@ -224,32 +205,63 @@ static inline void write_q8(const struct act_q8 *a, i64 at, const f32 *x, int on
     a->s[at / 32] = sum;
 }
 
-extern "C" __global__ void __launch_bounds__(64)
-attn_decode_heads16_kv_heads4_head_dim256_f16_f16_q8_split_warps4_chunk128_lanes32_unroll4_2(const struct attn_args a)
+/* The weight of each span's result, to w, and the sum over all. The whole block calls. */
+static inline f32 span_weights(const f32 *part, i64 stride, int spans, f32 *w, f32 *reduce)
 {
+    int c = threadIdx.x, warp = c / 32;
+    f32 own = c < spans ? part[c * stride + 256] : as_f32((i32)0xFF800000), sum = c < spans ? part[c * stride + 257] : 0;
+    f32 max = warp_max(own);
+    if (c % 32 == 0) reduce[warp] = max;
+    __syncthreads();
+    for (int i = 0; i < 8; i++) max = fmaxf(max, reduce[i]);
+    f32 by = exp2_fast(own - max);
+    if (c < 256) w[c] = by;
+    sum = warp_sum(sum * by);
+    if (c % 32 == 0) reduce[8 + warp] = sum;
+    __syncthreads();
+    sum = 0;
+    for (int i = 0; i < 8; i++) sum += reduce[8 + i];
+    return sum;
+}
+
+/* Blocks (h * 4 + i, r): dimensions 64i .. of head h, row r. Team k of 16 adds spans k, k + 16, .., eight loads at a time. */
+extern "C" __global__ void __launch_bounds__(256)
+attn_decode_heads16_kv_heads4_head_dim256_f16_f16_q8_split_warps4_chunk128_lanes32_unroll4_stages1_2(const struct attn_args a)
+{
+    __shared__ __align__(16) f32 sums[16][64];
+    __shared__ f32 w[256], reduce[16];
     pdl_launch();
     int rows = load_early(&a.step->n_rows);
     i64 r = (int)blockIdx.y < rows ? blockIdx.y : 0, h = blockIdx.x / 4, at = r * 16 + h, stride = (i64)rows * 4352;
-    int kv = load_early(a.step->kv + r), d = blockIdx.x % 4 * 64 + threadIdx.x;
+    int tokens = load_early(a.step->kv + r) + 1,
+        span = rows > 16 ? (tokens + 16383) / 16384 * 256 : (tokens + 32767) / 32768 * 128, spans = (tokens + span - 1) / span;
+    int base = blockIdx.x % 4 * 64, team = threadIdx.x / 16, d = threadIdx.x % 16 * 4;
     pdl_wait();
     if ((int)blockIdx.y >= rows) return;
-    int chunks = kv / (rows > 16 ? KV_CHUNK : 128) + 1;
     const f32 *part = (const f32 *)a.work + at * 272;
-    const f32 *mine = part + d;
-    f32 max = as_f32((i32)0xFF800000), sum = 0, o = 0;
-    for (int first = 0; first < chunks; first += 32) {
-        struct factors f = factors_of(part, stride, first, chunks, &max);
-        int n = chunks - first < 32 ? chunks - first : 32;
-        for (int i = 0; i < n; i += 8) {
-            f32 x[8];
-            for (int u = 0; u < 8; u++) x[u] = mine[(first + (i + u < n ? i + u : n - 1)) * stride];
+    f32 sum = span_weights(part, stride, spans, w, reduce);
+    const f32 *mine = part + base + d;
+    float4 o = make_float4(0, 0, 0, 0);
+    if (team < 16)
+        for (int c = team; c < spans; c += 128) {
+            float4 x[8];
+            for (int u = 0; u < 8; u++) x[u] = *(const float4 *)(mine + (c + u * 16 < spans ? c + u * 16 : c) * stride);
             for (int u = 0; u < 8; u++) {
-                f32 old = __shfl_sync(~0u, f.old, i + u), add = __shfl_sync(~0u, f.add, i + u);
-                o = o * old + x[u] * add;
-                sum = sum * old + __shfl_sync(~0u, f.sum, i + u) * add;
+                f32 by = c + u * 16 < spans ? w[c + u * 16] : 0;
+                o.x = fmaf(x[u].x, by, o.x);
+                o.y = fmaf(x[u].y, by, o.y);
+                o.z = fmaf(x[u].z, by, o.z);
+                o.w = fmaf(x[u].w, by, o.w);
             }
         }
-    }
-    f32 y = o * (1 / sum) * sigmoid_f32(a.qg[at * 512 + 256 + d]);
-    write_q8(&a.oq, at * 256 + d, &y, 1);
+    if (team < 16) *(float4 *)&sums[team][d] = o;
+    __syncthreads();
+    f32 inv = 1 / sum;
+    if (threadIdx.x >= 64) return;
+    d = threadIdx.x;
+    f32 own = 0;
+    for (int k = 0; k < 16; k++) own += sums[k][d];
+    d += base;
+    own = own * inv * sigmoid_f32(a.qg[at * 512 + 256 + d]);
+    write_q8(&a.oq, at * 256 + d, &own, 1);
 }
