@@ -6,13 +6,14 @@
 #include "json_check.h"
 #include "model.h"
 #include "plain.h"
+#include "prompt_cut.h"
 #include "reply.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_RAW = CLI_SAMPLING_END, OPT_SYSTEM, OPT_THINK, OPT_IDS, OPT_GRAMMAR, OPT_SCHEMA };
+enum { OPT_RAW = CLI_SAMPLING_END, OPT_SYSTEM, OPT_THINK, OPT_IDS, OPT_GRAMMAR, OPT_SCHEMA, OPT_TRUNCATE };
 
 struct run {
     struct q_cli cli;
@@ -21,6 +22,7 @@ struct run {
     char *prompt;                /* owned */
     size_t prompt_n;
     int raw, think, ids_out;
+    int cut;                     /* enum q_cut */
     int terminal;                /* standard output is one: control characters do not reach it */
     long most;                   /* tokens to generate; < 0: until the model ends or the context is full */
     struct cli_sampling sampling;
@@ -41,6 +43,7 @@ static void help(void)
            "  --system TEXT       a system message before it\n"
            "  --think             let the model think first\n"
            "  --raw               no chat template; control tokens in the prompt are control tokens\n"
+           "  --truncate HOW      a prompt too long for the context loses its beginning (head) or its middle (middle); default: none, it is refused\n"
            "  -n N                generate at most N tokens\n"
            "  --ids               print token ids instead of text\n"
            "  --grammar G         the answer is a text of this GBNF grammar: a file, or the grammar itself (it has a ::=)\n"
@@ -54,6 +57,7 @@ static const struct option longs[] = {CLI_LONG,
                                       {"system", 1, 0, OPT_SYSTEM},
                                       {"think", 0, 0, OPT_THINK},
                                       {"ids", 0, 0, OPT_IDS},
+                                      {"truncate", 1, 0, OPT_TRUNCATE},
                                       {"grammar", 1, 0, OPT_GRAMMAR},
                                       {"json-schema", 1, 0, OPT_SCHEMA},
                                       {"file", 1, 0, 'f'},
@@ -74,6 +78,9 @@ static int parse_args(struct run *r, int argc, char **argv)
         case OPT_RAW: r->raw = 1; break;
         case OPT_THINK: r->think = 1; break;
         case OPT_IDS: r->ids_out = 1; break;
+        case OPT_TRUNCATE:
+            if ((r->cut = q_cut_parse(optarg)) >= 0) break;
+            return cli_usage(&r->cli, "--truncate is none, head or middle") + 1;
         case OPT_SYSTEM: r->system = optarg; break;
         case OPT_GRAMMAR: r->grammar = optarg; break;
         case OPT_SCHEMA: r->schema = optarg; break;
@@ -153,6 +160,15 @@ static int print_id(void *arg, const struct q_token *t)
     return tok_is_end(r->tokenizer, t->id) ? 0 : printf("%d\n", t->id) < 0;
 }
 
+/* What is left out is told. */
+static int cut(struct run *r, const struct q_engine *en, struct q_err *e)
+{
+    int left_out, n = (int)r->ids.n, rc = q_cut_prompt(r->tokenizer, &r->ids, q_engine_ctx(en), (int)r->most, (enum q_cut)r->cut, &left_out, e);
+    if (left_out) cli_fact(&r->cli, "the prompt has %d tokens and the context is %d: %d tokens of its %s were left out", n, q_engine_ctx(en), left_out,
+                           r->cut == Q_CUT_MIDDLE ? "middle" : "beginning");
+    return rc;
+}
+
 static int answer(struct run *r, struct q_engine *en, struct q_err *e)
 {
     struct q_answer_opts o = {.sampling = r->sampling.params, .max_tokens = (int)r->most, .raw = 1, .arg = r};
@@ -163,6 +179,7 @@ static int answer(struct run *r, struct q_engine *en, struct q_err *e)
     r->terminal = isatty(STDOUT_FILENO);
     int rc = open_constraint(r, e);
     if (!rc) rc = encode(r, en, e);
+    if (!rc) rc = cut(r, en, e);
     o.constraint = r->constraint;
     o.thinking = !rc && !r->raw && q_reply_opens_thinking(r->tokenizer, r->ids.at, r->ids.n);
     /* The tag that opens the block is of the prompt; its pair in the answer would stand alone. */

@@ -76,12 +76,25 @@ int ask_job(const struct ask *a, int choice, struct job_ask *out, struct q_err *
     return q_fail(e, Q_EMEM, "no memory for a request");
 }
 
+/* 0, or -1 with *x. */
+static int cut_prompt(struct ask *a, struct server *sv, struct tok_ids *ids, const char *param, struct api_error *x)
+{
+    struct q_err e;
+    int left_out, ctx = q_engine_ctx(worker_engine(sv->worker));
+    int rc = q_cut_prompt(q_engine_tokenizer(worker_engine(sv->worker)), ids, ctx, a->job.max_tokens, a->cut, &left_out, &e);
+    a->n_cut += left_out;
+    if (rc == Q_ELIMIT) return api_fail(x, 400, "context_length_exceeded", param, "%s", e.text);
+    return rc ? api_fail_err(x, param, &e) : 0;
+}
+
 int ask_add_prompt(struct ask *a, struct server *sv, struct tok_ids *ids, const char *param, struct api_error *x)
 {
     size_t ctx = (size_t)q_engine_ctx(worker_engine(sv->worker));
     struct tok_ids *more = a->more;
     int rc = 0;
     if (!ids->n) rc = api_fail(x, 400, NULL, param, "%s: expected at least one token, found none", param);
+    else if (a->cut != Q_CUT_NEVER && cut_prompt(a, sv, ids, param, x))
+        rc = -1;
     else if (ids->n > ctx)
         rc = api_fail(x, 400, "context_length_exceeded", param, "the prompt has %zu tokens and the context is %zu", ids->n, ctx);
     else if (a->n_prompts && !(more = realloc(a->more, (size_t)a->n_prompts * sizeof *more)))

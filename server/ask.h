@@ -6,6 +6,7 @@
 #define S_ASK_H
 
 #include "job.h"
+#include "runtime/prompt_cut.h"
 #include "request.h"
 #include "server.h"
 
@@ -18,6 +19,8 @@ struct ask {
     struct q_tools *tools;           /* owned: what the answer may call; NULL: its text is not read for calls */
     int stream;
     int usage;                       /* a stream's last chunk has the token counts */
+    enum q_cut cut;                  /* what becomes of a prompt that does not fit */
+    int n_cut;                       /* tokens left out of the prompts */
 };
 
 void ask_free(struct ask *a);
@@ -29,7 +32,8 @@ const struct tok_ids *ask_prompt(const struct ask *a, int prompt);
 int ask_job(const struct ask *a, int choice, struct job_ask *out, struct q_err *e);
 /* One more logit bias. Non-zero: no memory. */
 int ask_add_bias(struct ask *a, int32_t id, float bias);
-/* Takes ids as the next prompt; one that does not fit the context or is empty is refused in the name of `param`. 0 or -1 with *x. */
+/* Takes ids as the next prompt; one that is empty, or does not fit the context and is not to be cut (a->cut; a->job.max_tokens says for how long
+ * an answer), is refused in the name of `param`. 0 or -1 with *x. */
 int ask_add_prompt(struct ask *a, struct server *sv, struct tok_ids *ids, const char *param, struct api_error *x);
 
 #endif

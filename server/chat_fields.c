@@ -170,6 +170,19 @@ static void read_stream(struct fields *f, struct ask *a)
     a->usage = cJSON_IsTrue(usage);
 }
 
+/* truncate: none, head or middle, as the server's option; truncation: OpenAI's disabled or auto, which leaves out what is oldest. */
+static enum q_cut read_cut(struct fields *f, enum q_cut absent)
+{
+    const char *truncate = field_string(f, "truncate"), *truncation = field_string(f, "truncation");
+    int how = truncate ? q_cut_parse(truncate) : (int)absent;
+    if (how < 0 && !fields_bad(f))
+        api_fail(f->x, 400, NULL, "truncate", "field 'truncate': expected none, head or middle, found '%.40s'", truncate);
+    if (truncation && strcmp(truncation, "auto") && strcmp(truncation, "disabled") && !fields_bad(f))
+        api_fail(f->x, 400, NULL, "truncation", "field 'truncation': expected auto or disabled, found '%.40s'", truncation);
+    if (how < 0 || truncate || !truncation) return how < 0 ? Q_CUT_NEVER : (enum q_cut)how;
+    return strcmp(truncation, "auto") ? Q_CUT_NEVER : absent == Q_CUT_NEVER ? Q_CUT_HEAD : absent;
+}
+
 /* Known fields that change no answer: who asks, what a service may keep, how its prompts are cached. */
 static void read_inert(struct fields *f)
 {
@@ -189,5 +202,6 @@ void read_common(struct fields *f, struct ask *a, struct server *sv)
     read_stop(f, &a->job);
     read_bias(f, &a->job, tok_count(q_engine_tokenizer(worker_engine(sv->worker))));
     a->job.ignore_eos = field_bool(f, "ignore_eos", 0);
+    a->cut = read_cut(f, sv->o.cut);
     read_inert(f);
 }

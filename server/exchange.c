@@ -4,6 +4,7 @@
 #include "runtime/tool_list.h"
 #include "track.h"
 #include "transcript.h"
+#include <stdio.h>
 #include <stdlib.h>
 
 struct exchange {
@@ -13,6 +14,7 @@ struct exchange {
     struct track *track;         /* owned: [n], one a choice */
     struct q_tools *tools;       /* owned, or NULL */
     int n, per_prompt;           /* choices, and of one prompt */
+    int n_cut;                   /* tokens left out of the prompts */
     int begun;
     int lively;                  /* the choice that spoke last: it is the one to be woken by */
 };
@@ -21,7 +23,7 @@ struct exchange {
 
 static void add_usage(const struct exchange *x, struct usage *u)
 {
-    *u = (struct usage){0};
+    *u = (struct usage){.n_cut = x->n_cut};
     for (int i = 0; i < x->n; i++) {
         const struct q_answer *a = &x->track[i].outcome.answer;
         if (i % x->per_prompt == 0) u->n_prompt += a->n_prompt, u->n_cached += a->n_cached;
@@ -68,7 +70,9 @@ static void note(struct http_request *rq, const struct exchange *x)
     } else {
         add_usage(x, &u);
         const struct q_answer *first = &x->track[0].outcome.answer;
-        http_note(rq, "prompt %d (%d cached: %s), answer %d, %s, %.1f tok/s", u.n_prompt, u.n_cached, q_reuse_name(first->reuse), u.n_generated,
+        char cut[40] = "";
+        if (u.n_cut) snprintf(cut, sizeof cut, "%d left out, ", u.n_cut);
+        http_note(rq, "prompt %d (%s%d cached: %s), answer %d, %s, %.1f tok/s", u.n_prompt, cut, u.n_cached, q_reuse_name(first->reuse), u.n_generated,
                   x->n > 1 ? "several" : finish[first->finish], u.decode_s > 0 ? u.n_timed / u.decode_s : 0);
     }
 }
@@ -289,7 +293,7 @@ static struct exchange *open_exchange(struct http_request *rq, struct ask *ask, 
         return NULL;
     }
     *x = (struct exchange){.sv = http_server(rq), .form = form, .f = f, .track = track, .n = ask_choices(ask), .per_prompt = ask->n,
-        .tools = ask->tools};
+        .tools = ask->tools, .n_cut = ask->n_cut};
     ask->tools = NULL;
     if (!open_jobs(rq, x, ask, e)) return x;
     close_exchange(x);

@@ -46,6 +46,7 @@ struct event {
 /* What all choices together took. Tokens, seconds. Choices of one prompt count it once. */
 struct usage {
     int n_prompt, n_cached, n_generated, n_thinking;
+    int n_cut;                       /* tokens of the prompts that were left out: they did not fit */
     int n_timed;                     /* generated tokens that decode_s measures: all but each choice's first */
     double prefill_s, decode_s;
 };

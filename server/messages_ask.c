@@ -171,7 +171,8 @@ static int read_format(struct translation *r)
 static int read_rest(struct translation *r, int counting)
 {
     /* Of the same meaning in both. Names that only this server knows may be used here too. */
-    static const char *const same[] = {"temperature", "top_p", "top_k", "min_p", "seed", "stream", "chat_template_kwargs", "thinking", "enable_thinking"};
+    static const char *const same[] = {"temperature", "top_p", "top_k", "min_p", "seed", "stream", "chat_template_kwargs", "thinking", "enable_thinking",
+                                       "truncate"};
     long long most = field_int(&r->f, "max_tokens", 1, 1 << 30, counting ? 1 : 0);
     if (fields_bad(&r->f)) return -1;
     if (!most) return api_fail(r->x, 400, NULL, "max_tokens", "field 'max_tokens' is required");

@@ -73,8 +73,9 @@ void openai_put_counts(const struct usage *u, struct text *out)
 {
     text_printf(out, "\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":%d,\"total_tokens\":%d,", u->n_prompt, u->n_generated,
                 u->n_prompt + u->n_generated);
-    text_printf(out, "\"prompt_tokens_details\":{\"cached_tokens\":%d},\"completion_tokens_details\":{\"reasoning_tokens\":%d}},\"timings\":",
-                u->n_cached, u->n_thinking);
+    text_printf(out, "\"prompt_tokens_details\":{\"cached_tokens\":%d", u->n_cached);
+    if (u->n_cut) text_printf(out, ",\"truncated_tokens\":%d", u->n_cut);
+    text_printf(out, "},\"completion_tokens_details\":{\"reasoning_tokens\":%d}},\"timings\":", u->n_thinking);
     put_timings(u, out);
 }
 

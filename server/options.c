@@ -5,13 +5,14 @@
 #include <string.h>
 
 enum { OPT_HOST = CLI_OWN, OPT_PORT, OPT_QUEUE, OPT_DRAIN, OPT_ALIAS, OPT_KEY, OPT_KEYS, OPT_TEMPLATE, OPT_KWARGS,
-       OPT_CORS, OPT_MAX_BODY, OPT_HEADER_TIME, OPT_BODY_TIME, OPT_QUIET, OPT_LOG_JSON, OPT_LOG_TEXT, OPT_PARALLEL };
+       OPT_CORS, OPT_MAX_BODY, OPT_HEADER_TIME, OPT_BODY_TIME, OPT_QUIET, OPT_LOG_JSON, OPT_LOG_TEXT, OPT_PARALLEL, OPT_TRUNCATE };
 
 static const struct option longs[] = {CLI_LONG,
                                       {"host", 1, 0, OPT_HOST},
                                       {"port", 1, 0, OPT_PORT},
                                       {"queue", 1, 0, OPT_QUEUE},
                                       {"parallel", 1, 0, OPT_PARALLEL},
+                                      {"truncate", 1, 0, OPT_TRUNCATE},
                                       {"drain", 1, 0, OPT_DRAIN},
                                       {"alias", 1, 0, OPT_ALIAS},
                                       {"api-key", 1, 0, OPT_KEY},
@@ -40,6 +41,8 @@ static void help(void)
            "  --chat-template-kwargs JSON    template options of requests that give none, {\"enable_thinking\": false}\n"
            "  --parallel N        answers that are written at once, each with the context of -c (default: 4, on a card 8)\n"
            "  --queue N           requests that may wait besides those (default 64); more get 429\n"
+           "  --truncate HOW      a prompt too long for the context loses its oldest turns (head) or those in the middle (middle), where the request\n"
+           "                      does not say; default: none, it is refused\n"
            "  --max-body MIB      the largest body of a request (default 16)\n"
            "  --header-time S     seconds within which a request's headers must be there (default 30)\n"
            "  --body-time S       seconds for its body (default 300)\n"
@@ -76,6 +79,13 @@ static int add_cors(struct options *o, const char *value)
     return -1;
 }
 
+static int set_cut(struct options *o, const char *value)
+{
+    int how = q_cut_parse(value);
+    o->cut = how < 0 ? Q_CUT_NEVER : (enum q_cut)how;
+    return how < 0 ? cli_usage(&o->cli, "--truncate is none, head or middle"), -1 : 0;
+}
+
 static int own_option(struct options *o, int opt, const char *value)
 {
     switch (opt) {
@@ -83,6 +93,7 @@ static int own_option(struct options *o, int opt, const char *value)
     case OPT_PORT: return number(o, "--port", value, 0, 65535, &o->port);
     case OPT_QUEUE: return number(o, "--queue", value, 1, 4096, &o->queue);
     case OPT_PARALLEL: return number(o, "--parallel", value, 1, 256, &o->parallel);
+    case OPT_TRUNCATE: return set_cut(o, value);
     case OPT_DRAIN: return number(o, "--drain", value, 0, 3600, &o->drain_s);
     case OPT_ALIAS: o->alias = value; return 0;
     case OPT_KEY: return add_key(o, value);

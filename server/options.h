@@ -4,6 +4,7 @@
 
 #include "cors.h"
 #include "runtime/cli.h"
+#include "runtime/prompt_cut.h"
 
 enum { OPTIONS_KEYS = 64 };
 
@@ -23,6 +24,7 @@ struct options {
     int header_s, body_s;        /* how long a client may take to send a request's head, and its body */
     int quiet_s;                 /* a stream's silence after which it gets a comment */
     int log_json, log_text;
+    enum q_cut cut;              /* what becomes of a prompt that does not fit, where its request does not say */
     const char *kwargs;          /* JSON object of template options, or NULL */
 };
 

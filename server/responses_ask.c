@@ -152,8 +152,8 @@ static int read_format(struct translation *r)
 static int read_rest(struct translation *r)
 {
     static const char *const same[] = {"model", "temperature", "top_p", "top_k", "min_p", "seed", "stream", "parallel_tool_calls",
-        "chat_template_kwargs", "enable_thinking", "reasoning"};
-    static const char *const inert[] = {"store", "include", "metadata", "user", "service_tier", "truncation", "stream_options", "safety_identifier",
+        "chat_template_kwargs", "enable_thinking", "reasoning", "truncate", "truncation"};
+    static const char *const inert[] = {"store", "include", "metadata", "user", "service_tier", "stream_options", "safety_identifier",
         "prompt_cache_key", "prompt_cache_retention", "client_metadata"};
     if (field_get(&r->f, "max_output_tokens")) translate_number(r, "max_tokens", field_int(&r->f, "max_output_tokens", 1, 1 << 30, 1));
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) translate_same(r, same[i]);
@@ -168,7 +168,7 @@ static void fill_echo(const struct translation *r, struct responses_echo *echo)
         const char *name, *absent;
     } rows[] = {{"instructions", "null"}, {"max_output_tokens", "null"}, {"metadata", "{}"}, {"parallel_tool_calls", "true"},
         {"reasoning", "{\"effort\":null,\"summary\":null}"}, {"temperature", "null"}, {"text", "{\"format\":{\"type\":\"text\"}}"},
-        {"tool_choice", "\"auto\""}, {"tools", "[]"}, {"top_p", "null"}, {"user", "null"}};
+        {"tool_choice", "\"auto\""}, {"tools", "[]"}, {"top_p", "null"}, {"truncation", "\"disabled\""}, {"user", "null"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct span v = span_member(r->whole, rows[i].name);
         int given = v.at && !(v.n == 4 && !memcmp(v.at, "null", 4));

@@ -82,12 +82,20 @@ static void put_item(const struct item *it, const char *status, struct text *out
     text_put(out, "}");
 }
 
+static void put_usage(const struct usage *u, struct text *out)
+{
+    text_printf(out, "{\"input_tokens\":%d,\"input_tokens_details\":{\"cached_tokens\":%d", u->n_prompt, u->n_cached);
+    if (u->n_cut) text_printf(out, ",\"truncated_tokens\":%d", u->n_cut);
+    text_printf(out, "},\"output_tokens\":%d,\"output_tokens_details\":{\"reasoning_tokens\":%d},\"total_tokens\":%d}", u->n_generated, u->n_thinking,
+                u->n_prompt + u->n_generated);
+}
+
 /* status: "in_progress", "completed", "incomplete" or "failed"; u, x may be NULL. */
 static void put_object(const struct responses *f, const char *status, const struct usage *u, const struct api_error *x, struct text *out)
 {
     text_printf(out, "{\"id\":\"%s\",\"object\":\"response\",\"created_at\":%lld,\"status\":\"%s\",", f->id, (long long)f->created, status);
     text_add(out, text_of(&f->echo.members), f->echo.members.n);
-    text_put(out, "\"background\":false,\"previous_response_id\":null,\"store\":false,\"truncation\":\"disabled\",\"service_tier\":\"default\",\"model\":");
+    text_put(out, "\"background\":false,\"previous_response_id\":null,\"store\":false,\"service_tier\":\"default\",\"model\":");
     text_json_z(out, f->model);
     text_put(out, ",\"error\":");
     if (x) {
@@ -101,9 +109,7 @@ static void put_object(const struct responses *f, const char *status, const stru
     text_add(out, text_of(&f->output), f->output.n);
     text_put(out, "],\"usage\":");
     if (u)
-        text_printf(out, "{\"input_tokens\":%d,\"input_tokens_details\":{\"cached_tokens\":%d},\"output_tokens\":%d,"
-                    "\"output_tokens_details\":{\"reasoning_tokens\":%d},\"total_tokens\":%d}",
-                    u->n_prompt, u->n_cached, u->n_generated, u->n_thinking, u->n_prompt + u->n_generated);
+        put_usage(u, out);
     else text_put(out, "null");
     text_put(out, "}");
     out->bad |= f->echo.members.bad | f->output.bad;

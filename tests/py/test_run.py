@@ -303,6 +303,30 @@ def test_a_prompt_longer_than_the_context_names_both_numbers(text_ids):
     refused(run("-p", long, "-c", "64"), str(tokens), "64")
 
 
+def test_a_prompt_longer_than_the_context_is_cut_when_asked_to(tmp_path):
+    text = tmp_path / "long.txt"
+    text.write_text("one two three " * 100 + "end")
+    for how, part in (("head", "beginning"), ("middle", "middle")):
+        done = run("-c", "64", "-n", "4", "--truncate", how, "-f", text)
+        told = re.search(r"# the prompt has (\d+) tokens and the context is 64: (\d+) tokens of its (\w+) were left out\n", done.err)
+        assert done.returncode == 0 and told and told[3] == part, done.err
+        read = int(told[1]) - int(told[2])
+        assert read == 60 and f"# prompt {read} tokens" in done.err
+    assert run("--truncate", "tail", "-p", "x").returncode == 2
+    assert run("-c", "8", "-n", "2", "--truncate", "head", "-p", "x").returncode == 1      # the template alone is longer
+
+
+def test_beyond_the_trained_context_only_when_asked(tmp_path):
+    done = run("-c", "40000", "-n", "1", "-p", "x")
+    assert done.returncode == 1 and "40000" in done.err and str(TRAINED) in done.err and "--rope-scaling yarn" in done.err
+    done = run("-c", "40000", "--rope-scaling", "yarn", "-n", "1", "-p", "x")
+    assert done.returncode == 0 and f"# rope: YaRN, {TRAINED} tokens times 1.2207, attention factor 1.0199" in done.err
+    done = run("-c", "70000", "--yarn-factor", "2", "-n", "1", "-p", "x")
+    assert done.returncode == 1 and "70000" in done.err and str(2 * TRAINED) in done.err
+    assert run("--rope-scaling", "yarn", "-n", "1", "-p", "x").returncode == 1            # as far as what?
+    assert run("--rope-scaling", "linear", "-n", "1", "-p", "x").returncode == 2
+
+
 def test_the_longest_context_is_the_trained_one():
     refused(run("-c", str(TRAINED + 1), "-p", "hi"), str(TRAINED + 1), str(TRAINED))
 

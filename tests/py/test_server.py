@@ -528,6 +528,46 @@ def test_a_prompt_that_does_not_fit_names_both_numbers(start):
     alive(s)
 
 
+def of(reply):
+    return reply[0], json.loads(reply[2])
+
+
+def left_out(r):
+    return r["usage"]["prompt_tokens_details"].get("truncated_tokens", 0)
+
+
+def test_a_prompt_that_does_not_fit_is_cut_when_asked_to(start):
+    s = start("-c", 128)
+    turns = [{"role": r, "content": f"{r} number {i} says a few words"} for i in range(12) for r in ("user", "assistant")]
+    asked = {"messages": [{"role": "system", "content": "Be brief."}, *turns, {"role": "user", "content": "The last question?"}], "max_tokens": 8, "temperature": 0}
+    assert is_error(*s.ask("POST", "/v1/chat/completions", asked), 400)["code"] == "context_length_exceeded"
+    for fields in ({"truncate": "head"}, {"truncate": "middle"}, {"truncation": "auto"}):
+        prompt = json.loads(s.ask("POST", "/apply-template", asked | fields)[2])
+        assert prompt["n_tokens"] <= 128 - 8 and "Be brief." in prompt["prompt"] and "The last question?" in prompt["prompt"]
+        assert ("user number 0" in prompt["prompt"]) == (fields.get("truncate") == "middle") and "assistant number 11" in prompt["prompt"]
+        status, r = s.chat(**asked, **fields)
+        assert status == 200 and left_out(r) > 100 and r["usage"]["prompt_tokens"] == prompt["n_tokens"]
+    one = {"messages": [{"role": "user", "content": "one two three " * 200 + "end"}], "truncate": "head"}
+    status, r = s.chat(**one)
+    assert status == 200 and left_out(r) > 400 and r["usage"]["prompt_tokens"] <= 96      # a quarter stays for the answer
+    assert left_out(s.chat(messages=USER, truncate="head", max_tokens=2)[1]) == 0            # what fits is not touched
+    status, r = of(s.ask("POST", "/v1/completions", {"prompt": "one two three " * 200, "max_tokens": 4, "truncate": "middle"}))
+    assert status == 200 and r["usage"]["prompt_tokens"] == 124 and left_out(r) > 400
+    status, r = of(s.ask("POST", "/v1/responses", {"input": "one two three " * 200, "max_output_tokens": 16, "truncation": "auto"}))
+    assert status == 200 and r["truncation"] == "auto" and r["usage"]["input_tokens_details"]["truncated_tokens"] > 400
+    for wrong in ({"truncate": "tail"}, {"truncate": 5}, {"truncation": "always"}):
+        assert is_error(*s.ask("POST", "/v1/chat/completions", one | wrong), 400)["param"] == next(iter(wrong))
+    alive(s)
+
+
+def test_the_server_cuts_where_requests_do_not_say(start):
+    s = start("-c", 64, "--truncate", "middle")
+    long = {"messages": [{"role": "user", "content": "one two three " * 200}], "max_tokens": 4}
+    assert left_out(s.chat(**long)[1]) > 400
+    assert is_error(*s.ask("POST", "/v1/chat/completions", long | {"truncate": "none"}), 400)["code"] == "context_length_exceeded"
+    assert is_error(*s.ask("POST", "/v1/chat/completions", long | {"truncation": "disabled"}), 400)["code"] == "context_length_exceeded"
+
+
 @pytest.mark.parametrize("run", ["A" * 200000, "\n" * 5000, " " * 100000 + "x", "a" + "\u0301" * 3000], ids=lambda s: repr(s[:2]))
 def test_one_character_repeated_is_answered_or_refused(server, run):
     for ask in ({"messages": [{"role": "user", "content": run}]}, {"messages": [*USER, {"role": "tool", "content": run}, *USER]}):
