@@ -38,8 +38,6 @@ local function is_plain(format) return format == "f16" or format == "f32" end
 local whole_runs = { "formats with scales need heads of whole runs of 32", function(p)
   return p.head_dim % 32 == 0 or is_plain(p.fk) and is_plain(p.fv) end }
 
-local plain = { "reads K and V of f16 and f32", function(p) return is_plain(p.fk) and is_plain(p.fv) end }
-
 local whole_blocks = { "out as int8 needs whole blocks of 32 in a head", function(p) return p.out == "f32" or p.head_dim % 32 == 0 end }
 
 -- mma: what the head and its formats allow; dynamic shared memory as mma.cu.in lays it out.
@@ -63,9 +61,17 @@ local function mma_fits(p, card) return card.has.mma_f16 == true and mma_takes(p
 
 -- The second phase: dimensions of a block, whole heads where they are rotated back, and its threads.
 local function merging(p)
-  if is(p, "tree") then return 64, 64 end
+  if is(p, "tree") then
+    local n = is_rotated(p.fv) and p.head_dim or 64
+    return n, n
+  end
   if is_rotated(p.fv) then return p.head_dim, p.head_dim >= 128 and 512 or 256 end
   return math.min(64, p.head_dim), 256
+end
+
+-- Dynamic shared memory of the first phase; tree's are rotated queries.
+local function phase_bytes(p)
+  return is(p, "mma") and mma_bytes(p) or is(p, "tree") and is_rotated(p.fk) and 4 * group_of(p) * p.head_dim or 0
 end
 
 -- Rings of mma, in the order of preference: deep for much data a token, with at least two blocks a multiprocessor where they fit.
@@ -91,7 +97,7 @@ local cuda = {
   require = {
     { "heads are a multiple of kv_heads, at most 16 to one", function(p) return p.heads % p.kv_heads == 0 and group_of(p) <= 16 end },
     { "the head is at most 1024 wide", function(p) return p.head_dim <= 1024 end },
-    whole_blocks, whole_runs, { "tree and split read K and V of f16 and f32", function(p) return is(p, "mma") or is_plain(p.fk) and is_plain(p.fv) end },
+    whole_blocks, whole_runs,
     { "tree has one form: chunks of 256, a warp a token, four at a time", function(p)
       return not is(p, "tree") or p.chunk == 256 and p.lanes == 32 and p.unroll == 4 end },
     { "stages of shared memory are mma's", function(p) return is(p, "mma") or p.stages == 1 end },
@@ -122,7 +128,7 @@ local cuda = {
   launch = function(p)
     local blocks = is(p, "tree") and p.kv_heads or p.heads // share(p)
     local slice, threads = merging(p)
-    return { { threads = 32 * p.warps, smem = is(p, "mma") and mma_bytes(p) or 0, grid = { { blocks }, { 1, rows = 1 }, { 1, ctx = p.chunk } } },
+    return { { threads = 32 * p.warps, smem = phase_bytes(p), grid = { { blocks }, { 1, rows = 1 }, { 1, ctx = p.chunk } } },
              { threads = threads, slice = slice, grid = { { p.heads * lib.ceil_div(p.head_dim, slice) }, { 1, rows = 1 } } } }
   end,
 }
