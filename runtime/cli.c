@@ -245,6 +245,13 @@ int cli_read_file(const char *path, char **text, size_t *n, struct q_err *e)
     return rc;
 }
 
+void cli_memory(const struct q_cli *c, const struct q_engine *en)
+{
+    size_t planned, taken;
+    q_engine_memory(en, &planned, &taken);
+    if (taken) cli_fact(c, "memory: %.1f MiB were planned, %.1f MiB are taken", (double)planned / 1048576, (double)taken / 1048576);
+}
+
 double cli_seconds(void)
 {
     struct timespec t;

@@ -350,14 +350,6 @@ static int bench_all(struct bench *b, struct q_engine *en, struct q_err *e)
     return rc;
 }
 
-/* Whether the plan was kept to. */
-static void tell_memory(const struct bench *b, const struct q_engine *en)
-{
-    size_t planned, taken;
-    q_engine_memory(en, &planned, &taken);
-    if (taken) cli_fact(&b->cli, "memory: %.1f MiB were planned, %.1f MiB are taken", (double)planned / 1048576, (double)taken / 1048576);
-}
-
 static int names_url(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
@@ -376,7 +368,7 @@ int cmd_bench(int argc, char **argv)
     if (stop) return stop - 1;
     int rc = open_engine(&b, &en, &e);
     if (!rc) rc = bench_all(&b, en, &e);
-    if (!rc) tell_memory(&b, en);
+    if (!rc) cli_memory(&b.cli, en);
     if (!rc && b.varied) cli_fact(&b.cli, "other programs use the processors; figures vary");
     q_engine_close(en);
     return rc ? cli_fail(&b.cli, &e) : 0;

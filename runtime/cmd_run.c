@@ -229,6 +229,7 @@ int cmd_run(int argc, char **argv)
     if (!rc) rc = answer(&r, en, &e);
     if (!rc) print_end(&r, en);
     if (!rc) print_speeds(&r, en);
+    if (!rc) cli_memory(&r.cli, en);
     q_engine_close(en);
     q_constraint_free(r.constraint);
     free(r.form);

@@ -234,10 +234,11 @@ int q_engine_max_seqs(const struct q_engine *en) { return en->o.max_seqs; }
 int q_engine_max_snaps(const struct q_engine *en) { return en->o.max_snaps; }
 int q_engine_pages(const struct q_engine *en) { return en->kv.n_pages; }
 int q_engine_threads(const struct q_engine *en) { return en->device->parts; }
+const struct q_plan *q_engine_plan(const struct q_engine *en) { return &en->plan; }
 void q_engine_memory(const struct q_engine *en, size_t *planned, size_t *taken)
 {
     size_t now = en->device->ops->available(en->device);
-    *planned = en->planned;
+    *planned = en->plan.total;
     *taken = en->device->host_memory || now > en->free_before ? 0 : en->free_before - now;
 }
 

@@ -63,6 +63,9 @@ int q_engine_max_snaps(const struct q_engine *en);
 /* KV pages of all sequences and snapshots. */
 int q_engine_pages(const struct q_engine *en);
 int q_engine_threads(const struct q_engine *en);
+/* The plan that it was opened by (plan.h): what `quarry show --fit` says of this device. */
+struct q_plan;
+const struct q_plan *q_engine_plan(const struct q_engine *en);
 /* Bytes that the plan said and that are taken of the device's memory now; taken 0 where the device does not tell (a CPU's pages come as they
  * are touched). What other programs take meanwhile counts as taken. */
 void q_engine_memory(const struct q_engine *en, size_t *planned, size_t *taken);

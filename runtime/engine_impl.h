@@ -22,7 +22,8 @@ struct q_engine {
     struct q_step_table table;
     struct q_forward forward;
     struct q_memory memory;
-    size_t planned, free_before;     /* bytes: the plan's sum; what was free when it was made */
+    struct q_plan plan;
+    size_t free_before;              /* bytes, when the plan was made */
     char numerics_id[64], state_id[320];
 
     struct q_trace *trace;           /* owned; NULL: steps are not traced */

@@ -75,8 +75,7 @@ int engine_check_plan(struct q_engine *en, struct q_err *e)
 {
     size_t available = en->device->ops->available(en->device);
     make_fit(en, available);
-    struct q_plan p = engine_plan(en, en->o.ctx);
-    en->planned = p.total;
+    struct q_plan p = en->plan = engine_plan(en, en->o.ctx);
     en->free_before = available;
     char text[400];
     tell_parts(en, &p, text, sizeof text);

@@ -2,6 +2,7 @@
 #include "api.h"
 #include "runtime/gguf.h"
 #include "runtime/model.h"
+#include "runtime/plan.h"
 #include <string.h>
 
 static void put_defaults(struct server *sv, struct text *t)
@@ -48,6 +49,20 @@ static void put_model(struct server *sv, struct text *t)
     text_put(t, ",\"build_info\":\"quarry " QUARRY_VERSION "\"");
 }
 
+/* Bytes, by the parts of the plan; taken: null where the device does not tell. */
+static void put_memory(struct server *sv, struct text *t)
+{
+    static const char *const name[Q_PLAN_ITEMS] = {"weights", "kv_pages", "states", "checkpoints", "scratch", "kernels"};
+    const struct q_plan *p = q_engine_plan(worker_engine(sv->worker));
+    size_t planned, taken;
+    worker_memory(sv->worker, &planned, &taken);
+    text_put(t, ",\"memory\":{");
+    for (int i = 0; i < Q_PLAN_ITEMS; i++) text_printf(t, "\"%s\":%zu,", name[i], p->lines[i].bytes);
+    text_printf(t, "\"planned\":%zu,\"taken\":", planned);
+    if (taken) text_printf(t, "%zu}", taken);
+    else text_put(t, "null}");
+}
+
 void api_props(struct http_request *rq)
 {
     struct server *sv = http_server(rq);
@@ -56,6 +71,7 @@ void api_props(struct http_request *rq)
     text_put(&t, "{");
     put_defaults(sv, &t);
     put_model(sv, &t);
+    put_memory(sv, &t);
     put_token(tk, "bos_token", tok_bos(tk), &t);
     put_token(tk, "eos_token", tok_eos(tk), &t);
     put_template(sv, &t);

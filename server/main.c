@@ -155,12 +155,22 @@ static void tell_where(const struct server *sv, const struct listener *l)
                                           l->where, sv->o.cors.any ? ", and any page a browser shows," : "");
 }
 
+static void tell_memory(struct server *sv)
+{
+    size_t planned, taken;
+    char line[100];
+    worker_memory(sv->worker, &planned, &taken);
+    snprintf(line, sizeof line, "memory: %.1f MiB were planned, %.1f MiB are taken", (double)planned / 1048576, (double)taken / 1048576);
+    if (taken) say_line(&sv->o, line);
+}
+
 static void tell_ready(struct server *sv)
 {
     char line[300];
     double took = load_end(&sv->load);
     snprintf(line, sizeof line, "loaded in %.1f s: %s", took, sv->load.stages);
     say_line(&sv->o, line);
+    tell_memory(sv);
     say_line(&sv->o, "ready");
     service_tell(sv->notify, "READY=1");
 }

@@ -21,6 +21,7 @@ struct worker {
     struct q_err err;                /* written before the state becomes WORKER_FAILED */
     struct q_engine *engine;         /* owned; written before WORKER_READY */
     struct tasks *tasks;             /* owned; written before WORKER_READY */
+    size_t planned, taken;           /* written before WORKER_READY */
     struct q_sampling_params sampling;
     struct chat_place chat[CHATS];
     atomic_uint next_chat;           /* the one to wait for where all are busy */
@@ -47,6 +48,7 @@ static int open_all(struct worker *w, struct q_err *e)
     if (!rc) rc = defaults_sampling(&w->sampling, w->engine, e);
     if (!rc && w->o.engine.progress) w->o.engine.progress(w->o.engine.progress_arg, "warm-up", 0.97);
     if (!rc) rc = warm_up(w->engine, e);
+    if (!rc) q_engine_memory(w->engine, &w->planned, &w->taken);
     if (!rc) rc = tasks_open(&w->tasks, w->engine, w->o.queue, e);
     /* A template that was asked for must work; a file without one still serves tokens. */
     if (!rc && open_chats(w, &w->no_chat) && w->no_chat.code != Q_EMISS) {
@@ -97,6 +99,7 @@ int worker_start(struct worker **out, const struct worker_opts *o, struct q_err 
 enum worker_state worker_state(struct worker *w) { return (enum worker_state)atomic_load(&w->state); }
 void worker_error(struct worker *w, struct q_err *e) { *e = w->err; }
 const struct q_engine *worker_engine(const struct worker *w) { return w->engine; }
+void worker_memory(const struct worker *w, size_t *planned, size_t *taken) { *planned = w->planned, *taken = w->taken; }
 struct q_sampling_params worker_sampling(const struct worker *w) { return w->sampling; }
 struct sched_counts worker_counts(struct worker *w) { return tasks_counts(w->tasks); }
 int worker_view(struct worker *w, struct sched_view *v, int n) { return tasks_view(w->tasks, v, n); }

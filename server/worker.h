@@ -30,6 +30,8 @@ void worker_stop(struct worker *w);
 
 /* From WORKER_READY on. */
 const struct q_engine *worker_engine(const struct worker *w);
+/* q_engine_memory after the first steps. */
+void worker_memory(const struct worker *w, size_t *planned, size_t *taken);
 struct q_sampling_params worker_sampling(const struct worker *w);   /* what a request that says nothing gets */
 /* Of the scheduler, as of its last step. worker_view fills at most n slots and returns their number. */
 struct sched_counts worker_counts(struct worker *w);

@@ -381,6 +381,9 @@ def test_props(server):
     assert p["model_alias"] == "tiny" and p["model_path"] == "tiny.gguf" and p["default_generation_settings"]["n_ctx"] == 32768
     assert p["eos_token"] == "<|im_end|>" and "<|im_start|>" in p["chat_template"] and p["build_info"].startswith("quarry ")
     assert p["default_generation_settings"]["params"]["top_k"] == 20 and p["modalities"] == {"vision": False, "audio": False}
+    m = p["memory"]
+    assert m["taken"] is None and m["planned"] == sum(v for k, v in m.items() if k not in ("planned", "taken"))   # a CPU does not tell
+    assert m["kv_pages"] == 4 * 2 * 2 * 32768 * 256 * 2 * 2 and min(m["weights"], m["states"], m["checkpoints"], m["scratch"]) > 1 << 16, m
 
 
 def test_the_template_is_applied_as_a_completion_does(server):
