@@ -49,7 +49,7 @@ static void help(void)
            "  --trace             then, for each depth, one more run with the time of every kernel\n\n"
            "Roofs are measured first. That of decode is what reading memory allows: every token reads the weights, the KV before it and\n"
            "the states; weights that fit the last-level cache need no memory: in cache. That of prefill is what the fastest int8\n"
-           "instruction could multiply of the layers' matrices.\n\n%s",
+           "instruction could multiply of the layers' matrices, and the fastest of half precision of attention's scores and sums.\n\n%s",
            cli_engine_help);
 }
 
@@ -147,12 +147,32 @@ static int count_layer_matrix(void *user, const struct q_part *p, int layer, str
     return 0;
 }
 
-/* Operations that one token of a prompt must do in the layers' matrices; attention's and the delta net's are not counted. */
+/* Operations that one token of a prompt must do in the layers' matrices; the delta net's are not counted. */
 static double prefill_ops(const struct q_engine *en)
 {
     double ops = 0;
     q_each_part((struct q_model *)(uintptr_t)q_engine_model(en), count_layer_matrix, &ops);
     return ops;
+}
+
+/* And in attention: a score and a sum for each number of each head and token before. */
+static double attention_ops(const struct q_engine *en, double past)
+{
+    const struct q_config *c = &q_engine_model(en)->config;
+    return 4 * past * c->n_head * c->head_dim * q_count_layers(c, Q_LAYER_ATTN);
+}
+
+/* The fastest products of half precision or better. */
+static double attention_rate(const struct q_roofs *r)
+{
+    double best = r->mma_f16 > r->hfma2 ? r->mma_f16 : r->hfma2;
+    return best > r->fp32 ? best : r->fp32;
+}
+
+/* Tokens a second: of n tokens behind `depth` others the middle one. */
+static double prefill_roof(const struct bench *b, const struct q_engine *en, int depth, long n)
+{
+    return 1 / (prefill_ops(en) / b->roofs.int8 + attention_ops(en, depth + 0.5 * (double)n) / attention_rate(&b->roofs));
 }
 
 /* Bytes that one decode step must read or write: weights, and of each stream KV and states twice. */
@@ -216,7 +236,7 @@ static int bench_prefill(struct bench *b, struct q_engine *en, int depth, struct
     struct sample s;
     int rc = measure(b, en, &t, &s, e);
     snprintf(what, sizeof what, "%.2f TOP/s", b->roofs.int8 * 1e-12);
-    if (!rc) print_row(b, en, &t, &s, b->roofs.int8 / prefill_ops(en), what);
+    if (!rc) print_row(b, en, &t, &s, prefill_roof(b, en, depth, b->prompt), what);
     return rc;
 }
 
