@@ -65,7 +65,7 @@ static void tell_parts(const struct q_engine *en, const struct q_plan *p, char *
     if (o->kv_tokens) snprintf(held, sizeof held, "%d tokens for %d sequences of at most %d", o->kv_tokens, o->max_seqs, o->ctx);
     else snprintf(held, sizeof held, "%d x %d tokens", o->max_seqs, o->ctx);
     if (o->max_snaps) snprintf(kept, sizeof kept, ", checkpoints %.1f MiB (%d)", mib(p->lines[Q_PLAN_CHECKPOINTS].bytes), o->max_snaps);
-    if (p->lines[Q_PLAN_KERNELS].bytes) snprintf(kernels, sizeof kernels, ", kernels, graphs and staging %.1f MiB", mib(p->lines[Q_PLAN_KERNELS].bytes));
+    if (p->lines[Q_PLAN_KERNELS].bytes) snprintf(kernels, sizeof kernels, ", kernels and graphs %.1f MiB", mib(p->lines[Q_PLAN_KERNELS].bytes));
     snprintf(text, size, "weights %.1f MiB, KV %.1f MiB (%s, %s/%s), states %.1f MiB%s, scratch %.1f MiB%s", mib(p->lines[Q_PLAN_WEIGHTS].bytes),
              mib(p->lines[Q_PLAN_KV].bytes), held, o->kv_k, o->kv_v, mib(p->lines[Q_PLAN_STATES].bytes), kept,
              mib(p->lines[Q_PLAN_SCRATCH].bytes), kernels);
