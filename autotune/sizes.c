@@ -56,10 +56,20 @@ static int cut(struct measure_size *z, struct gen *g, const char *op, const char
     }
 }
 
+/* Attention of many rows: alone, and fewer of them behind a past that makes most of the work. */
+static void of_attention(struct sizes *s, int rows)
+{
+    s->n = 2;
+    s->time[0] = (struct measure_size){ rows, 1, rows > 512 ? 0 : 4096 };
+    s->time[1] = (struct measure_size){ rows > 512 ? rows : rows / 4, 1, rows > 512 ? 8192 : 32768 };
+    s->weight[0] = s->weight[1] = 0.5;
+}
+
 /* Those of a bucket. Attention over a past is timed behind half of it: the mean of what grows. */
 static void of_bucket(struct sizes *s, const struct q_problem *p)
 {
     if (!p->rows && !p->ctx) return;
+    if (!strcmp(p->op, "attn_prefill")) return of_attention(s, p->rows);
     s->n = 0;
     for (int part = 1; part <= 4 && s->n < (p->rows > 1 ? 2 : 1); part *= 4)
         s->time[s->n++] = p->rows ? (struct measure_size){ p->rows / part ? p->rows / part : 1, 1, 0 } : (struct measure_size){ 1, 1, p->ctx / 2 };

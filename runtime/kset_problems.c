@@ -165,7 +165,8 @@ static void add_attn(struct build *b, const struct q_layer *l)
     unsigned out = kset_out_attn(l, &b->m->config, b->numerics);
     shape_attn(b->shape, sizeof b->shape, &b->m->config, b->kv_k, b->kv_v, out);
     add_sizes(b, "attn_decode", 0, (const int[]){ 4096, 16384, 65536, 262144, 0 });
-    add(b, "attn_prefill");
+    if (b->card->kind == Q_CARD_CUDA) add_sizes(b, "attn_prefill", 1, (const int[]){ 512, 2048, 0 });
+    else add(b, "attn_prefill");
     if (!(out & Q_OUT_Q8)) add_quantize(b, &l->wo);
 }
 

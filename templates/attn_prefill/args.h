@@ -10,7 +10,8 @@
  * groups of attn_group() consecutive chunks, then groups in ascending order in the same way. */
 #ifndef ATTN_ARGS_H
 #define ATTN_ARGS_H
-enum { ATTN_PICK_ROWS = 64 };
+/* Rows of a block that `pick` has a list for; of partial results of attn_prefill at most: rows times parts. */
+enum { ATTN_PICK_ROWS = 64, ATTN_PARTIALS = 1024 };
 
 struct attn_args {
     const struct step *step;
@@ -43,14 +44,18 @@ static inline i64 attn_group(i64 tokens) { return (tokens + 64 * KV_CHUNK - 1) /
 
 /* Scratch that any candidate must do with: an upper bound that does not depend on the winner and does not grow with a long context.
  * rows: most rows in one step (attn_decode: at most 64 rows are ever given); ctx: most KV tokens of a sequence. attn_decode leaves
- * (o, max, sum) for each row, head and span; a span has at least 64 tokens where the step has up to 16 rows, else at least KV_CHUNK. */
+ * (o, max, sum) for each row, head and span, attn_prefill for each row, head and part: at most
+ * 8 parts, and ATTN_PARTIALS rows times parts; a span has at least 64 tokens where the step has up to 16 rows, else at least KV_CHUNK. */
 static inline i64 attn_work(i64 rows, i64 heads, i64 head_dim, i64 ctx, i64 parts)
 {
     i64 few = rows < 16 ? rows : 16, more = rows < 64 ? rows : 64, fine = (ctx + 63) / 64, coarse = (ctx + KV_CHUNK - 1) / KV_CHUNK;
     few *= fine < 256 ? fine : 256;
     more *= coarse < 64 ? coarse : 64;
     i64 decode = (few > more ? few : more) * heads * (head_dim + 16) * 4;
+    i64 partial = 8 * rows < ATTN_PARTIALS ? 8 * rows : ATTN_PARTIALS;
+    i64 cut = partial * heads * (head_dim + 16) * 4;
     i64 prefill = parts * (64 * 1024 + 64 * (4 * head_dim + KV_CHUNK + 64) * 4);
+    prefill = prefill > cut ? prefill : cut;
     return (decode > prefill ? decode : prefill) + 4096;
 }
 #endif

@@ -5,21 +5,47 @@ local function registers(p) return lib.width(p.isa) == 16 and 32 or 16 end
 local function group(p) return p.heads // p.kv_heads end
 local function query_rows(p) return math.max(1, p.tile // group(p)) * group(p) end
 
+-- Bytes that a token of a KV head takes in a format, codes and scales (kv_append/args.h).
+local function token_bytes(p, format)
+  local n, run = p.head_dim, math.min(p.head_dim & -p.head_dim, 256)
+  local of = { f16 = 2 * n, f32 = 4 * n, q8 = n + n // 16, r4 = n // 2 + 2 * (n // run), r3 = 3 * n // 8 + 2 * (n // run) }
+  return of[format]
+end
+local function is_plain(format) return format == "f16" or format == "f32" end
+local function is_rotated(format) return format == "r3" or format == "r4" end
+
 -- CUDA. A block takes whole groups of heads for some rows of a sequence: at most `tile` query rows, more only if one group has more.
--- `tree`: the canonical order, any shape. `ffma`: a thread a few tokens, then a few dimensions. `mma`: a warp 16 query rows.
+-- `tree`: the canonical order, any shape. `ffma`: a thread a few tokens, then a few dimensions. `mma`: a warp 16 query rows, K and V as halves
+-- in shared memory, in `stages` places each; q and the weights are as many halves as `terms` says. `split`: ways to cut the tokens, in steps of few rows.
 local function cuda_rows(p) return p.path == "mma" and p.tile or query_rows(p) end
 local function threads(p) return 32 * p.warps end
 local function halves(p) return p.fk == "f16" and p.fv == "f16" end
-local function mma_bytes(p) return 2 * (2 * p.tile + 2 * p.chunk) * (p.head_dim + 8) end -- and 128 that are not dynamic
+local function pitch(p) return p.head_dim % 64 == 0 and p.head_dim or p.head_dim + 8 end
+local function codes_bytes(p, format) return is_plain(format) and 0 or token_bytes(p, format) end
+-- Dynamic: queries, keys and values; where copies run beside the threads, codes of the runs that come. Static: what a tile is, scales.
+local function mma_bytes(p, card)
+  local codes = card.has.cp_async and codes_bytes(p, p.fk) + codes_bytes(p, p.fv) or 0
+  return 2 * pitch(p) * (p.terms * p.tile + 2 * p.stages * p.chunk) + 2 * p.chunk * codes
+end
+local function mma_static(p)
+  return 128 + 4 * p.tile + (is_plain(p.fk) and 0 or 8 * p.chunk) + (is_plain(p.fv) and 0 or 16 * p.chunk)
+end
 local function ffma_bytes(p)
   local rows = query_rows(p)
   return 4 * rows * (p.head_dim + 1) + math.max(80 * p.chunk, 4 * rows * (p.chunk + 4))
 end
 local function is(p, path) return p.path == path end
 
+-- Formats that mma takes, for K or V: a token's factor is one, or its scales are in relation to the largest, rounded to a half.
+local function mma_reads(p, format)
+  if is_rotated(format) then return lib.is_pow2(p.head_dim) and p.head_dim >= 32 end
+  return format == "f16" or format == "q8" and p.terms == 1
+end
+local function mma_reads_both(p) return mma_reads(p, p.fk) and mma_reads(p, p.fv) and (halves(p) or p.stages == 2) end
+
 local function mma_fits(p, card)
-  return halves(p) and p.head_dim % 16 == 0 and p.head_dim <= 256 and group(p) <= p.tile and p.tile == 16 * p.warps and p.chunk <= 64
-    and mma_bytes(p) + 128 <= card.smem * 1024 and card.has.mma_f16 == true
+  return mma_reads_both(p) and p.head_dim % 16 == 0 and p.head_dim <= 256 and group(p) <= p.tile and p.tile == 16 * p.warps and p.chunk <= 64
+    and mma_bytes(p, card) + mma_static(p) <= card.smem * 1024 and card.has.mma_f16 == true
 end
 
 local function ffma_fits(p)
@@ -28,13 +54,18 @@ local function ffma_fits(p)
     and p.chunk % threads(p) == 0 and p.chunk // threads(p) <= 4 and ffma_bytes(p) <= 48 * 1024
 end
 
+local function mma(tile, chunk, terms, stages)
+  return { path = "mma", tile = tile, warps = tile // 16, chunk = chunk, terms = terms, stages = stages, split = 1 }
+end
+local function plain_path(path, tile, warps, chunk)
+  return { path = path, tile = tile, warps = warps, chunk = chunk, terms = 2, stages = 1, split = 1 }
+end
+
 -- The first that is legal; for `tree` one always is.
 local cuda_order = {
-  { path = "mma", tile = 64, warps = 4, chunk = 32 }, { path = "mma", tile = 64, warps = 4, chunk = 16 },
-  { path = "mma", tile = 32, warps = 2, chunk = 32 }, { path = "mma", tile = 32, warps = 2, chunk = 16 },
-  { path = "ffma", tile = 16, warps = 4, chunk = 256 }, { path = "ffma", tile = 16, warps = 2, chunk = 128 },
-  { path = "ffma", tile = 8, warps = 4, chunk = 256 }, { path = "ffma", tile = 8, warps = 2, chunk = 128 },
-  { path = "tree", tile = 16, warps = 8, chunk = 256 },
+  mma(128, 64, 1, 2), mma(128, 32, 1, 2), mma(64, 32, 1, 2), mma(64, 32, 1, 1), mma(64, 16, 1, 2), mma(64, 16, 1, 1), mma(32, 16, 1, 2),
+  plain_path("ffma", 16, 4, 256), plain_path("ffma", 16, 2, 128), plain_path("ffma", 8, 4, 256), plain_path("ffma", 8, 2, 128),
+  plain_path("tree", 16, 8, 256),
 }
 
 -- A row's queries, gates and results.
@@ -43,13 +74,6 @@ local function row_bytes(p)
   return 8 * n + (p.out ~= "q8" and 4 * n or 0) + (p.out ~= "f32" and n + n // 4 or 0)
 end
 
--- Bytes that a token of a KV head takes in a format, codes and scales (kv_append/args.h).
-local function token_bytes(p, format)
-  local n, run = p.head_dim, math.min(p.head_dim & -p.head_dim, 256)
-  local of = { f16 = 2 * n, f32 = 4 * n, q8 = n + n // 16, r4 = n // 2 + 2 * (n // run), r3 = 3 * n // 8 + 2 * (n // run) }
-  return of[format]
-end
-local function is_plain(format) return format == "f16" or format == "f32" end
 local whole_runs = { "formats with scales need heads of whole runs of 32", function(p)
   return p.head_dim % 32 == 0 or is_plain(p.fk) and is_plain(p.fv) end }
 
@@ -58,36 +82,43 @@ local plain = { "reads K and V of f16 and f32", function(p) return is_plain(p.fk
 local whole_blocks = { "out as int8 needs whole blocks of 32 in a head", function(p) return p.out == "f32" or p.head_dim % 32 == 0 end }
 
 local cuda = {
-  params = { { "path", { "mma", "ffma", "tree" } }, { "tile", { 8, 16, 32, 64, 128 } }, { "warps", { 2, 4, 8 } },
-             { "chunk", { 16, 32, 64, 128, 256 } } },
+  params = { { "path", { "mma", "ffma", "tree" } }, { "tile", { 8, 16, 32, 64, 96, 128 } }, { "warps", { 2, 4, 6, 8 } },
+             { "chunk", { 16, 32, 64, 128, 256 } }, { "terms", { 1, 2 } }, { "stages", { 1, 2 } }, { "split", { 1, 2, 4, 8 } } },
   require = {
     { "heads are a multiple of kv_heads, at most 16 to one", function(p) return p.heads % p.kv_heads == 0 and group(p) <= 16 end },
     { "the head is at most 1024 wide", function(p) return p.head_dim <= 1024 end },
-    whole_blocks, whole_runs, plain,
+    whole_blocks, whole_runs,
     { "mma needs fp16 matrix instructions for 16 rows (sm_75)", function(p, card) return not is(p, "mma") or card.has.mma_f16 == true end },
-    { "mma and ffma read K and V of f16", function(p) return is(p, "tree") or halves(p) end },
+    { "mma alone has one term, two stages and a split", function(p)
+      return is(p, "mma") or p.terms == 2 and p.stages == 1 and p.split == 1 and p.tile ~= 96 and p.warps ~= 6 end },
+    { "ffma reads K and V of f16, tree of f16 and f32", function(p)
+      return is(p, "mma") or halves(p) or is(p, "tree") and is_plain(p.fk) and is_plain(p.fv) end },
+    { "mma reads K and V of f16, rotated ones of whole heads, q8 with one term; what has codes has two stages", function(p)
+      return not is(p, "mma") or mma_reads_both(p) end },
     { "mma has 16 query rows a warp, runs of at most 64 tokens and whole steps of 16 in a head of at most 256", function(p)
       return not is(p, "mma") or p.tile == 16 * p.warps and p.chunk <= 64 and p.head_dim % 16 == 0 and p.head_dim <= 256 end },
     { "queries, keys and values of mma fit the block's shared memory", function(p, card)
-      return not is(p, "mma") or mma_bytes(p) + 128 <= card.smem * 1024 end },
+      return not is(p, "mma") or mma_bytes(p, card) + mma_static(p) <= card.smem * 1024 end },
     { "ffma has 1, 2 or 4 dimensions and tokens a thread and fits 48 KiB", function(p)
       return not is(p, "ffma") or p.tile <= 16 and ffma_fits(p) end },
     { "tree has chunks of 256 and at most 16 query rows", function(p) return not is(p, "tree") or p.chunk == 256 and p.tile <= 16 end },
   },
   default = function(p, card, numerics)
     for _, c in ipairs(cuda_order) do
-      local q = { path = c.path, tile = c.tile, warps = c.warps, chunk = c.chunk, head_dim = p.head_dim, heads = p.heads,
-                  kv_heads = p.kv_heads, fk = p.fk, fv = p.fv }
+      local q = { path = c.path, tile = c.tile, warps = c.warps, chunk = c.chunk, terms = p.terms or c.terms, stages = p.stages or c.stages, head_dim = p.head_dim,
+                  heads = p.heads, kv_heads = p.kv_heads, fk = p.fk, fv = p.fv }
       local asked = (not p.path or p.path == c.path) and (numerics ~= "strict" or c.path == "tree")
       if asked and (c.path == "tree" or c.path == "mma" and mma_fits(q, card) or c.path == "ffma" and ffma_fits(q)) then return c end
     end
     return cuda_order[#cuda_order]
   end,
-  numerics = function(p) return is(p, "tree") and "canonical" or is(p, "mma") and "mma_f16x2" or "ffma" end,
-  launch = function(p)
+  numerics = function(p) return is(p, "tree") and "canonical" or is(p, "ffma") and "ffma" or p.terms == 1 and "half_mma" or "mma_f16x2" end,
+  launch = function(p, card)
     local rows = cuda_rows(p)
-    return { threads = threads(p), smem = is(p, "mma") and mma_bytes(p) or 0, query_rows = rows,
-             grid = { { p.kv_heads }, { 1, rows = rows // group(p) }, { 1, seqs = 1 } } }
+    local first = { threads = threads(p), smem = is(p, "mma") and mma_bytes(p, card) or 0, query_rows = rows,
+                    grid = { { p.kv_heads * p.split }, { 1, rows = rows // group(p) }, { 1, seqs = 1 } } }
+    if p.split == 1 then return { first } end
+    return { first, { threads = 128, grid = { { lib.ceil_div(p.heads, 4) }, { 1, rows = 1 } } } }
   end,
 }
 
