@@ -299,8 +299,8 @@ def test_narrow_sampling_is_greedy():
 def test_a_prompt_longer_than_the_context_names_both_numbers(text_ids):
     long = "1 2 3 4 5 6 7 8 9 " * 2000
     tokens = len(text_ids("user\n" + long.strip())) + len(rendered(text_ids, "")) - len(text_ids("user\n"))
-    refused(run("-p", long), str(tokens), str(TRAINED))
-    refused(run("-p", long, "-c", "64"), str(tokens), "64")
+    refused(run("-p", long), str(tokens), str(TRAINED), "--truncate", "--rope-scaling yarn")
+    refused(run("-p", long, "-c", "64"), str(tokens), "64", "--truncate", "-c raises it")
 
 
 def test_a_prompt_longer_than_the_context_is_cut_when_asked_to(tmp_path):

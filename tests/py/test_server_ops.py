@@ -386,6 +386,13 @@ def test_props(server):
     assert m["kv_pages"] == 4 * 2 * 2 * 32768 * 256 * 2 * 2 and min(m["weights"], m["states"], m["checkpoints"], m["scratch"]) > 1 << 16, m
 
 
+def test_a_context_beyond_the_trained_one_is_served_when_asked_for(start):
+    s = start("-c", 40000, "--rope-scaling", "yarn", "--parallel", 1)
+    assert json.loads(s.get("/props")[2])["default_generation_settings"]["n_ctx"] == 40000
+    status, r = s.chat(messages=[{"role": "user", "content": "1 2 3 4 5 6 7 8 9 " * 4000}], max_tokens=1)
+    assert status == 400 and "40000" in r["error"]["message"]
+
+
 def test_the_template_is_applied_as_a_completion_does(server):
     chat = {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "안녕 👩‍👩‍👧‍👦"}], "enable_thinking": False}
     got = json.loads(server.ask("POST", "/apply-template", chat)[2])
