@@ -69,30 +69,36 @@ local function merging(p)
   return math.min(64, p.head_dim), 256
 end
 
+-- The least span: `chunk`; where that is 0, what the warps of a block take at a time, and a row is cut in 64 spans up to 64K tokens, 128 or 256
+-- beyond: as many blocks as a card likes at any length.
+local function granule(p)
+  return p.chunk > 0 and p.chunk or math.max(64, p.warps * (is(p, "mma") and 16 * p.unroll or 32))
+end
+
 -- Dynamic shared memory of the first phase; tree's are rotated queries.
 local function phase_bytes(p)
   return is(p, "mma") and mma_bytes(p) or is(p, "tree") and is_rotated(p.fk) and 4 * group_of(p) * p.head_dim or 0
 end
 
--- Rings of mma, in the order of preference: deep for much data a token, with at least two blocks a multiprocessor where they fit.
-local rings = { { warps = 4, unroll = 2, stages = 3 }, { warps = 4, unroll = 1, stages = 3 }, { warps = 2, unroll = 1, stages = 3 },
-                { warps = 4, unroll = 1, stages = 2 }, { warps = 2, unroll = 1, stages = 2 }, { warps = 2, unroll = 1, stages = 1 } }
+-- Rings of mma, in the order of preference: deep for much data a token, with three blocks a multiprocessor where they fit.
+local rings = { { warps = 4, unroll = 2, stages = 2 }, { warps = 4, unroll = 1, stages = 3 }, { warps = 4, unroll = 1, stages = 2 },
+                { warps = 2, unroll = 1, stages = 3 }, { warps = 2, unroll = 1, stages = 2 }, { warps = 2, unroll = 1, stages = 1 } }
 
 local function mma_default(p, card)
-  if not mma_takes(p) or not card.has.mma_f16 then return nil end
-  for _, blocks in ipairs { 2, 1 } do
+  if not mma_takes(p) or not card.has.mma_f16 or p.fk == "f16" and p.fv == "f16" and not card.has.cp_async then return nil end
+  for _, blocks in ipairs { 3, 2, 1, 0 } do
     for _, r in ipairs(rings) do
       local q = { path = "mma", warps = r.warps, unroll = r.unroll, stages = r.stages }
       for _, name in ipairs { "heads", "kv_heads", "head_dim", "fk", "fv" } do q[name] = p[name] end
-      if mma_fits(q, card) and (mma_bytes(q) + 1024) * blocks <= card.smem * 1024 then
-        return { path = "mma", warps = r.warps, chunk = 256, lanes = 32, unroll = r.unroll, stages = r.stages }
+      if mma_fits(q, card) and (mma_bytes(q) + 1024) * blocks <= card.smem * 1024 and (r.stages > 1 or blocks == 0) then
+        return { path = "mma", warps = r.warps, chunk = 0, lanes = 32, unroll = r.unroll, stages = r.stages }
       end
     end
   end
 end
 
 local cuda = {
-  params = { { "path", { "mma", "split", "tree" } }, { "warps", { 2, 4, 8 } }, { "chunk", { 64, 128, 256, 512, 1024, 2048, 32768 } },
+  params = { { "path", { "mma", "split", "tree" } }, { "warps", { 2, 4, 8 } }, { "chunk", { 0, 64, 128, 256, 512, 1024, 2048, 32768 } },
              { "lanes", { 8, 16, 32 } }, { "unroll", { 1, 2, 4, 8 } }, { "stages", { 1, 2, 3, 4 } } },
   require = {
     { "heads are a multiple of kv_heads, at most 16 to one", function(p) return p.heads % p.kv_heads == 0 and group_of(p) <= 16 end },
@@ -110,7 +116,7 @@ local cuda = {
     { "mma takes heads of whole runs of 32, of 128 where codes are read, up to 256, and no f32", function(p)
       return not is(p, "mma") or mma_takes(p) end },
     { "mma has a fragment or two at a time, on whole warps", function(p) return not is(p, "mma") or p.unroll <= 2 and p.lanes == 32 end },
-    { "a chunk has a tile for every warp", function(p) return not is(p, "mma") or p.chunk >= 16 * p.unroll * p.warps end },
+    { "a chunk has a tile for every warp", function(p) return not is(p, "mma") or granule(p) >= 16 * p.unroll * p.warps end },
     { "queries and stages of mma fit the block's shared memory", function(p, card)
       return not is(p, "mma") or mma_bytes(p) + 1024 <= card.smem * 1024 end },
   },
@@ -119,7 +125,7 @@ local cuda = {
     if mma then return mma end
     for _, lanes in ipairs { 32, 16, 8 } do
       if numerics ~= "strict" and p.path ~= "tree" and vectors_fit(p, lanes) then
-        return { path = "split", warps = 4, chunk = 256, lanes = lanes, unroll = 4, stages = 1 }
+        return { path = "split", warps = 4, chunk = 0, lanes = lanes, unroll = 4, stages = 1 }
       end
     end
     return { path = "tree", warps = 8, chunk = 256, lanes = 32, unroll = 4, stages = 1 }
@@ -128,7 +134,8 @@ local cuda = {
   launch = function(p)
     local blocks = is(p, "tree") and p.kv_heads or p.heads // share(p)
     local slice, threads = merging(p)
-    return { { threads = 32 * p.warps, smem = phase_bytes(p), grid = { { blocks }, { 1, rows = 1 }, { 1, ctx = p.chunk } } },
+    return { { threads = 32 * p.warps, smem = phase_bytes(p), granule = granule(p),
+               grid = { { blocks }, { 1, rows = 1 }, p.chunk > 0 and { 1, ctx = p.chunk } or { 64, ctx = 65536 } } },
              { threads = threads, slice = slice, grid = { { p.heads * lib.ceil_div(p.head_dim, slice) }, { 1, rows = 1 } } } }
   end,
 }

@@ -142,12 +142,15 @@ attn_decode_heads16_kv_heads4_head_dim256_f16_f16_q8_split_warps4_chunk128_lanes
     i64 r = (int)blockIdx.y < rows ? blockIdx.y : 0, head = r * 16 + blockIdx.x * 4;
     int tokens = load_early(st->kv + r) + 1, span = rows > 16 ? (tokens + 16383) / 16384 * 256 : (tokens + 32767) / 32768 * 128,
         first = blockIdx.z * span, end = tokens;
+    if ((int)blockIdx.y >= rows || first >= end) {   /* grids follow buckets: such blocks may be many */
+        pdl_wait();
+        return;
+    }
+    end = end - first < span ? end : first + span;
     int own = first + warp * 32;
     const i32 *pages = st->pages + (i64)load_early(st->seq + r) * page_stride;
     int page = load_early(pages + (own < end ? own : end - 1) / KV_PAGE);
     pdl_wait();
-    if ((int)blockIdx.y >= rows || first >= end) return;
-    end = end - first < span ? end : first + span;
     for (int i = threadIdx.x; i < 1024; i += 128) {
         int d = i % 256;
         q[i / 256][d / 4 % 2 * 128 + d / 8 * 4 + d % 4] = a.q[head * 256 + i];

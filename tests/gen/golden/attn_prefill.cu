@@ -1,18 +1,17 @@
-/* attn_prefill_heads16_kv_heads4_head_dim256_f16_f16_q8_mma_tile64_warps4_chunk32: o[r][h] = sigmoid(gate[r][h]) *
- *     softmax(scale * q[r][h] . K) V over KV 0..kv[r] of the row's sequence, head h / 4 of K and V.
+/* attn_prefill_heads16_kv_heads4_head_dim256_f16_f16_q8_mma_tile64_warps4_chunk32_terms1_stages2_split1:
+ *     o[r][h] = sigmoid(gate[r][h]) * softmax(scale * q[r][h] . K) V over KV 0..kv[r] of the row's sequence,
+ *     head h / 4 of K and V.
  *   q: [n_rows][16][256]; qg: [n_rows][16][512], the gate is the second half
  *   oq: int8 [n_rows][4096], d (scale) and s (sum): [n_rows][128], blocks of 32
- *   a page of K (f16) and V (f16): [4][KV_PAGE][256]
+ *   a page of K (f16) and V (f16): [4] pieces, 32768 and 32768 bytes, as kv_append has them
  *   blocks (j, i, s) own KV head j for the i-th 16 rows, counted from the last tile on, of sequence s: 64 query rows,
  *     row-major by (row, head); tiles that see most begin first
  *   over runs of 32 tokens a warp takes 16 query rows: scores, weights by exp2 of a running max, values, all in registers
- *   q and the weights are two halves each, high and low, so that products with K and V of f16 are exact to 2^-22; sums in fp32,
- *     those of
- *     a run apart from those so far
- *   32768 operations a row and token that it sees on the matrix units, half of them for the low halves
+ *   q, times a power of two a row, and the weights are rounded to halves; sums in fp32
+ *   16384 operations a row and token that it sees on the matrix units
  *   caller: a grid of 4 by the tiles of the longest run of rows by at least n_seqs; rows of a sequence contiguous and ascending
  *     in kv
- * made by: quarry-gen attn_prefill --shape heads=16,kv_heads=4,head_dim=256,fk=f16,fv=f16,out=q8 --params path=mma,tile=64,warps=4,chunk=32 --card cuda:sm_90 */
+ * made by: quarry-gen attn_prefill --shape heads=16,kv_heads=4,head_dim=256,fk=f16,fv=f16,out=q8 --params path=mma,tile=64,warps=4,chunk=32,terms=1,stages=2,split=1 --card cuda:sm_90 */
 #include "kernel.cuh"
 #include "args.h"
 
@@ -43,6 +42,11 @@ static inline void write_q8(const struct act_q8 *a, i64 at, const f32 *x, int on
 struct tile {
     const i32 *pages;      /* of the sequence */
     int row, j, count, tokens;   /* tokens: that the last row sees */
+    int end;               /* of the tokens that this block reads */
+    int within;            /* place of the first row in its block of ATTN_PICK_ROWS */
+    const i32 *pick[2];    /* of the tile's first and last row: a count, then pages; NULL: all pages */
+    int picked[2];         /* how many of those are behind */
+    int run[4];            /* first tokens of runs i .. i + 3 in places i % 4 ..; bits 0 and 1: which of `pick` has them; -1 behind the last */
 };
 
 /* Past the last query row it is repeated. */
@@ -52,11 +56,37 @@ static inline i64 head_at(const struct tile *it, int m)
     return (i64)(it->row + at / 4) * 16 + it->j * 4 + at % 4;
 }
 
-/* The last token that query row m sees. */
-static inline int last_of(const struct attn_args *a, const struct tile *it, int m)
+/* --- which tokens -------------------------------------------------------------------------------------------------------- */
+
+/* Index, in step->seq's blocks of rows that attn_args.pick has lists for, of row `from` of sequence `seq`. */
+static inline i64 block_of(const struct step *st, int seq, int from)
 {
-    return a->step->kv[it->row + (m < it->count ? m : it->count - 1) / 4];
+    i64 block = from / ATTN_PICK_ROWS;
+    for (int s = 0; s < seq; s++) block += (st->seq_rows[s] + ATTN_PICK_ROWS - 1) / ATTN_PICK_ROWS;
+    return block;
 }
+
+/* The first run at or behind token t, as tile.run has it. A run lies in one page. Of picked pages the lists of the tile's two
+ * blocks of rows are
+ * merged; `picked` goes on only when a page is left. By one thread. */
+static inline int run_from(struct tile *it, int t)
+{
+    if (!it->pick[0]) return t < it->end ? t : -1;
+    int least = it->end, of = 0;
+    for (int i = 0; i < 2; i++) {
+        const i32 *list = it->pick[i];
+        while (it->picked[i] < list[0] && (list[1 + it->picked[i]] + 1) * KV_PAGE <= t) it->picked[i]++;
+        int at = it->picked[i] < list[0] ? list[1 + it->picked[i]] * KV_PAGE : it->end;
+        at = at > t ? at : t;
+        if (at == least && at < it->end) of |= 1 << i;
+        if (at < least) least = at, of = 1 << i;
+    }
+    return least < it->end ? least | of : -1;
+}
+
+static inline int token_of(int run) { return run & ~15; }
+
+/* --- queries ------------------------------------------------------------------------------------------------------------- */
 
 /* d += a b for 16 rows, 16 deep, 8 columns. */
 static inline void mma(f32 d[4], const u32 a[4], const u32 b[2])
@@ -64,35 +94,51 @@ static inline void mma(f32 d[4], const u32 a[4], const u32 b[2])
     mma_f16_16816(d, a, b);
 }
 
-/* x as two halves whose sum is x to 22 bits, of two values each. */
-static inline void split(f32 x, f32 y, u32 *high, u32 *low)
+/* A warp's 16 query rows as halves, each row times the power of two that brings its largest below 2^13, so that none overflows;
+ * scale[m] undoes
+ * it. In shared memory 16 bytes u of a row lie at place u ^ row % 8, so that the eight rows of a fragment lie in different banks. */
+static inline void load_queries(const struct attn_args *a, const struct tile *it, u16 *high, f32 *scale)
 {
-    *high = f2h2(x, y);
-    float2 near = h2f2(*high);
-    *low = f2h2(x - near.x, y - near.y);
-}
-
-/* In shared memory all rows of halves are 528 bytes apart, so that the eight rows of a fragment lie in different banks. */
-static inline void load_queries(const struct attn_args *a, const struct tile *it, u16 *high, u16 *low)
-{
-    for (int i = threadIdx.x; i < 4096; i += 128) {
-        int m = i / 64, d = i % 64 * 4;
-        float4 x = *(const float4 *)(a->q + head_at(it, m) * 256 + d);
-        split(x.x, x.y, (u32 *)(high + m * 264 + d), (u32 *)(low + m * 264 + d));
-        split(x.z, x.w, (u32 *)(high + m * 264 + d + 2), (u32 *)(low + m * 264 + d + 2));
+    int lane = threadIdx.x % 32;
+#pragma unroll 2
+    for (int m = threadIdx.x / 32 * 16; m < threadIdx.x / 32 * 16 + 16; m++) {
+        const f32 *q = a->q + head_at(it, m) * 256 + lane * 8;
+        float4 l = *(const float4 *)q, r = *(const float4 *)(q + 4);
+        f32 x[8] = { l.x, l.y, l.z, l.w, r.x, r.y, r.z, r.w }, most = 0;
+        for (int i = 0; i < 8; i++) most = fmaxf(most, fabsf(x[i]));
+        i32 exponent = as_i32(warp_max(most)) & 0x7F800000;
+        if (exponent < 16 << 23) exponent = 16 << 23;
+        f32 factor = as_f32((254 << 23) - (exponent - (12 << 23)));
+        if (lane == 0) scale[m] = as_f32(exponent - (12 << 23)) * a->scale * 1.44269504f;
+        u32 word[4];
+        for (int i = 0; i < 4; i++) word[i] = f2h2(x[2 * i] * factor, x[2 * i + 1] * factor);
+        *(int4 *)(high + m * 256 + ((lane) ^ (m) % 8) * 8) = make_int4((i32)word[0], (i32)word[1], (i32)word[2], (i32)word[3]);
     }
 }
 
-/* The run of 32 tokens from t on, which lies in one page; zeros past the last token. */
+/* --- keys and values ----------------------------------------------------------------------------------------------------- */
+
+/* The run of 32 tokens from t on, of pages of f16; zeros past the last token. */
 static inline void copy_run(const struct tile *it, const void *pages, int t, u16 *to)
 {
     const u16 *from = (const u16 *)pages + (((i64)it->pages[t / KV_PAGE] * 4 + it->j) * KV_PAGE + t % KV_PAGE) * 256;
-#pragma unroll 1
-    for (int i = threadIdx.x; i < 1024; i += 128) {
-        int row = i / 32, d = i % 32 * 8;
-        cp_async16_or_zero(to + row * 264 + d, from + i * 8, t + row < it->tokens);
+    int left = it->tokens - t;
+    from += threadIdx.x * 8;
+    if (left >= 32) {
+        int u = threadIdx.x % 32, first = threadIdx.x / 32;
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            int row = first + i * 4, at = row * 256 + ((u) ^ (row) % 8) * 8;
+            cp_async16(to + at, from + i * 1024);
+        }
+        return;
     }
-    cp_async_commit();
+    int u = threadIdx.x % 32, first = threadIdx.x / 32;
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        int row = first + i * 4, at = row * 256 + ((u) ^ (row) % 8) * 8;
+        cp_async16_or_zero(to + at, from + i * 1024, row < left);
+    }
 }
 
 /* Everything copied so far is there for all threads, and what they read before may be overwritten. */
@@ -102,27 +148,30 @@ static inline void arrive()
     __syncthreads();
 }
 
+/* --- a run --------------------------------------------------------------------------------------------------------------- */
+
 /* s[n] = scores of this warp's query rows with tokens 8n .. 8n + 7 of the run, as the matrix instruction lays them out:
  * a lane has rows
  * lane / 4 (values 0, 1) and lane / 4 + 8 (2, 3), columns lane % 4 * 2 and the next. */
-static inline void scores(const u16 *high, const u16 *low, const u16 *keys, f32 (*s)[4])
+static inline void scores(const u16 *high, const u16 *keys, f32 (*s)[4])
 {
-    int lane = threadIdx.x % 32;
-    const u16 *key = keys + (lane / 16 * 8 + lane % 8) * 264 + lane / 8 % 2 * 8;
-    int query = (threadIdx.x / 32 * 16 + lane % 16) * 264 + lane / 16 * 8;
+    int lane = threadIdx.x % 32, query = (threadIdx.x / 32 * 16 + lane % 16) * 256, key = (lane / 16 * 8 + lane % 8) * 256;
+    int left = ((lane / 16) ^ (lane) % 8) * 8, right = ((lane / 8 % 2) ^ (lane) % 8) * 8;
     for (int n = 0; n < 4; n++)
         for (int i = 0; i < 4; i++) s[n][i] = 0;
-#pragma unroll 4
-    for (int d = 0; d < 256; d += 16) {
-        u32 q[2][4];
-        ldmatrix_x4(q[0], high + query + d);
-        ldmatrix_x4(q[1], low + query + d);
-        for (int n = 0; n < 2; n++) {
-            u32 k[4];
-            ldmatrix_x4(k, key + n * 4224 + d);
-            for (int i = 0; i < 2; i++) {
-                mma(s[2 * n], q[i], k);
-                mma(s[2 * n + 1], q[i], k + 2);
+#pragma unroll 1
+    for (int d = 0; d < 256; d += 64) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            u32 q[1][4];
+            ldmatrix_x4(q[0], high + query + (left ^ 16 * (i)) + d);
+            for (int n = 0; n < 2; n++) {
+                u32 k[4];
+                ldmatrix_x4(k, keys + key + (right ^ 16 * (i)) + d + n * 4096);
+                for (int h = 0; h < 1; h++) {
+                    mma(s[2 * n], q[h], k);
+                    mma(s[2 * n + 1], q[h], k + 2);
+                }
             }
         }
     }
@@ -130,59 +179,60 @@ static inline void scores(const u16 *high, const u16 *low, const u16 *keys, f32 
 
 /* Softmax of a query row so far; a lane has two of them, and of `sum` the part of its own columns. */
 struct running {
-    f32 max, sum, old;     /* old: the factor for o so far */
+    f32 max, sum, old;     /* old: the factor for o so far; max: of scores as they are, the row's scale makes powers of two of them */
 };
 
-/* Scores become weights. row: the lane's first query row. */
-static inline void weights(const struct attn_args *a, const struct tile *it, int t, int row, f32 (*s)[4], struct running run[2])
+/* Scores become weights. */
+static inline void weights(f32 (*s)[4], const f32 *scale, struct running run[2])
 {
-    f32 scale = a->scale * 1.44269504f;
-    int column = t + threadIdx.x % 4 * 2;
-    if (t + 31 > last_of(a, it, row - row % 16))
-        for (int n = 0; n < 4; n++)
-            for (int i = 0; i < 4; i++)
-                if (column + n * 8 + i % 2 > last_of(a, it, row + i / 2 * 8)) s[n][i] = as_f32((i32)0xFF800000);
+    f32 max[2] = { run[0].max, run[1].max };
+    for (int n = 0; n < 4; n++) {
+        for (int i = 0; i < 4; i++) max[i / 2] = fmaxf(max[i / 2], s[n][i]);
+    }
     for (int k = 0; k < 2; k++) {
-        f32 max = run[k].max, sum = 0;
-        for (int n = 0; n < 4; n++) max = fmaxf(max, fmaxf(s[n][2 * k], s[n][2 * k + 1]));
-        max = fmaxf(max, __shfl_xor_sync(~0u, max, 1));
-        max = fmaxf(max, __shfl_xor_sync(~0u, max, 2));
+        f32 top = fmaxf(max[k], __shfl_xor_sync(~0u, max[k], 1)), sum = 0;
+        top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
+        f32 factor = scale[8 * k];
         for (int n = 0; n < 4; n++)
             for (int i = 2 * k; i < 2 * k + 2; i++) {
-                s[n][i] = exp2_fast((s[n][i] - max) * scale);
+                s[n][i] = exp2_fast((s[n][i] - top) * factor);
                 sum += s[n][i];
             }
-        run[k].old = exp2_fast((run[k].max - max) * scale);
+        run[k].old = exp2_fast((run[k].max - top) * factor);
         run[k].sum = run[k].sum * run[k].old + sum;
-        run[k].max = max;
+        run[k].max = top;
     }
 }
 
-/* o = old o + the weighed values of the run, 32 dimensions at a time. */
+/* o = old o + the weighed values of the run. */
 static inline void add_values(const u16 *values, const f32 (*s)[4], const struct running run[2], f32 (*o)[4])
 {
     int lane = threadIdx.x % 32;
-    const u16 *value = values + lane % 16 * 264 + lane / 16 * 8;
-    u32 high[2][4], low[2][4];
+    const u16 *value = values + lane % 16 * 256;
+    int right = ((lane / 16) ^ (lane) % 8) * 8;
+    u32 p[1][2][4];
     for (int n = 0; n < 4; n++)
-        for (int i = 0; i < 2; i++) split(s[n][2 * i], s[n][2 * i + 1], &high[n / 2][n % 2 * 2 + i], &low[n / 2][n % 2 * 2 + i]);
+        for (int i = 0; i < 2; i++)
+            p[0][n / 2][n % 2 * 2 + i] = f2h2(s[n][2 * i], s[n][2 * i + 1]);
+    if (__any_sync(~0u, run[0].old != 1 || run[1].old != 1)) {   /* once a sequence is long, most runs have no new max */
 #pragma unroll
-    for (int d = 0; d < 32; d += 4) {
-        f32 sum[4][4] = { { 0 } };
-        __syncwarp();   /* keeps the loads of one slice behind the one before, which needs their registers */
-        for (int t = 0; t < 2; t++)
-            for (int c = 0; c < 4; c += 2) {
-                u32 v[4];
-                ldmatrix_x4_trans(v, value + t * 4224 + (d + c) * 8);
-                mma(sum[c], high[t], v);
-                mma(sum[c + 1], high[t], v + 2);
-                mma(sum[c], low[t], v);
-                mma(sum[c + 1], low[t], v + 2);
-            }
-        for (int c = 0; c < 4; c++)
-            for (int i = 0; i < 4; i++) o[d + c][i] = fmaf(o[d + c][i], run[i / 2].old, sum[c][i]);
+        for (int d = 0; d < 32; d++)
+            for (int i = 0; i < 4; i++) o[d][i] *= run[i / 2].old;
     }
+#pragma unroll
+    for (int d = 0; d < 32; d += 2)
+        for (int t = 0; t < 2; t++) {
+            u32 v[4];
+            ldmatrix_x4_trans(v, value + (right ^ 16 * (d / 2 % 4)) + d / 8 * 64 + t * 4096);
+            mma(o[d], p[0][t], v);
+            mma(o[d + 1], p[0][t], v + 2);
+        }
 }
+
+/* --- results ------------------------------------------------------------------------------------------------------------- */
+
+/* The sigmoid to some 2^-21. */
+static inline f32 gate_of(f32 x) { return rcp_fast(1 + exp2_fast(x * -1.44269504f)); }
 
 /* The lane's two query rows, divided by their sums and gated. */
 static inline void store(const struct attn_args *a, const struct tile *it, int row, const struct running run[2],
@@ -202,45 +252,104 @@ static inline void store(const struct attn_args *a, const struct tile *it, int r
             f32 y[8];
             for (int n = 0; n < 4; n++) {
                 float2 gate = *(const float2 *)(gates + d + n * 8);
-                y[2 * n] = o[block * 4 + n][2 * k] * inv * sigmoid_f32(gate.x);
-                y[2 * n + 1] = o[block * 4 + n][2 * k + 1] * inv * sigmoid_f32(gate.y);
+                y[2 * n] = o[block * 4 + n][2 * k] * inv * gate_of(gate.x);
+                y[2 * n + 1] = o[block * 4 + n][2 * k + 1] * inv * gate_of(gate.y);
             }
             write_q8(&a->oq, at + d, y, on);
         }
     }
 }
 
+/* --- the kernel ---------------------------------------------------------------------------------------------------------- */
+
+/* Tokens, rows and lists of this block. By one thread. */
+static inline void begin(const struct attn_args *a, struct tile *it)
+{
+    const struct step *st = a->step;
+    int seq = blockIdx.z, from = (gridDim.y - 1 - blockIdx.y) * 16, first = st->seq_row[seq] + from;
+    int rows = st->seq_rows[seq] - from < 16 ? st->seq_rows[seq] - from : 16;
+    it->pages = st->pages + (i64)seq * st->page_stride;
+    it->row = first;
+    it->j = blockIdx.x;
+    it->count = rows * 4;
+    it->tokens = it->end = st->kv[first] + rows;
+    it->within = from % ATTN_PICK_ROWS;
+    it->pick[0] = it->pick[1] = nullptr;
+    it->picked[0] = it->picked[1] = 0;
+    if (a->pick) {
+        i64 list = 1 + st->page_stride;
+        it->pick[0] = a->pick + (block_of(st, seq, from) * 4 + it->j) * list;
+        it->pick[1] = it->pick[0] + (it->within + rows > ATTN_PICK_ROWS ? 4 * list : 0);
+    }
+    int t = 0;
+    for (int i = 0; i < 3; i++) {
+        it->run[i] = t < 0 ? -1 : run_from(it, t);
+        t = it->run[i] < 0 ? -1 : token_of(it->run[i]) + 32;
+    }
+}
+
+/* Run i + 2, where i is the one that begins; run i + 3 takes the place of run i - 1. */
+static inline int run_after(struct tile *it, int i)
+{
+    int run = it->run[(i + 2) % 4];
+    if (threadIdx.x == 0) it->run[(i + 3) % 4] = run < 0 ? -1 : run_from(it, token_of(run) + 32);
+    return run;
+}
+
+/* Makes -inf of what the lane's query rows row and row + 8 do not see. */
+static inline void hide_unseen(const struct tile *it, int run, int row, f32 (*s)[4])
+{
+    int t = token_of(run), before = it->tokens - it->count / 4, last = it->count - 1;
+    if (t + 31 <= before + (row - row % 16) / 4 && run % 4 % 3 == 0) return;
+    for (int k = 0; k < 2; k++) {
+        int m = row + 8 * k < last ? row + 8 * k : last, seen = before + m / 4;
+        if (run % 4 && !(run >> (it->within + m / 4 >= ATTN_PICK_ROWS) & 1)) seen = -1;
+        int columns = seen - t - threadIdx.x % 4 * 2;
+        for (int n = 0; n < 4; n++)
+            for (int i = 0; i < 2; i++)
+                if (n * 8 + i > columns) s[n][2 * k + i] = as_f32((i32)0xFF800000);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(128)
-attn_prefill_heads16_kv_heads4_head_dim256_f16_f16_q8_mma_tile64_warps4_chunk32(const struct attn_args a)
+attn_prefill_heads16_kv_heads4_head_dim256_f16_f16_q8_mma_tile64_warps4_chunk32_terms1_stages2_split1(const struct attn_args a)
 {
     SHARED_DYNAMIC(memory);
     __shared__ struct tile it;   /* not in registers, which o needs */
-    u16 *high = (u16 *)memory, *low = high + 16896, *keys = low + 16896, *values = keys + 8448;
+    __shared__ f32 scale[64];
+    u16 *high = (u16 *)memory, *keys = high + 16384, *values = keys + 16384;
     pdl_launch();
     pdl_wait();
-    const struct step *st = a.step;
-    int seq = blockIdx.z, from = (gridDim.y - 1 - blockIdx.y) * 16;
-    int rows = seq < st->n_seqs ? st->seq_rows[seq] - from : 0;
-    if (rows <= 0) return;
-    if (rows > 16) rows = 16;
-    int first = st->seq_row[seq] + from;
-    int tokens = st->kv[first + rows - 1] + 1;
-    if (threadIdx.x == 0) it = { st->pages + (i64)seq * st->page_stride, first, (int)blockIdx.x, rows * 4, tokens };
+    if ((int)blockIdx.z >= a.step->n_seqs || (int)(gridDim.y - 1 - blockIdx.y) * 16 >= a.step->seq_rows[blockIdx.z]) return;
+    if (threadIdx.x == 0) begin(&a, &it);
     __syncthreads();
-    int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
-    struct running run[2] = { { as_f32((i32)0xFF800000), 0, 0 }, { as_f32((i32)0xFF800000), 0, 0 } };
+    int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, now = it.run[0], next = it.run[1];
+    if (now >= 0) {
+        copy_run(&it, a.pages_k, token_of(now), keys);
+        copy_run(&it, a.pages_v, token_of(now), values);
+    }
+    cp_async_commit();
+    load_queries(&a, &it, high, scale);
+    __syncwarp();
+    struct running run[2];
+    for (int k = 0; k < 2; k++) run[k] = { -0x1p127f, 0, 0 };
     f32 o[32][4] = { { 0 } };
-    copy_run(&it, a.pages_k, 0, keys);
-    load_queries(&a, &it, high, low);
-    for (int t = 0; t < tokens; t += 32) {
+    for (int i = 0; now >= 0; i++) {
+        int slot = i % 2, other = 1 - slot;
+        arrive();
+        int after = run_after(&it, i);
+        if (next >= 0) {
+            copy_run(&it, a.pages_k, token_of(next), keys + other * 8192);
+            copy_run(&it, a.pages_v, token_of(next), values + other * 8192);
+        }
+        cp_async_commit();
         f32 s[4][4];
-        arrive();
-        copy_run(&it, a.pages_v, t, values);
-        scores(high, low, keys, s);
-        weights(&a, &it, t, row, s, run);
-        arrive();
-        if (t + 32 < tokens) copy_run(&it, a.pages_k, t + 32, keys);
-        add_values(values, s, run, o);
+        scores(high, keys + slot * 8192, s);
+        hide_unseen(&it, now, row, s);
+        weights(s, scale + row, run);
+        add_values(values + slot * 8192, s, run, o);
+        now = next;
+        next = after;
     }
     store(&a, &it, row, run, o);
 }
