@@ -345,6 +345,7 @@ static int open_engine(struct bench *b, struct q_engine **en, struct q_err *e)
     long most = most_tokens(b), need = deep + most;
     if (o->ctx && need > o->ctx) return q_fail(e, Q_ELIMIT, "depth %d + %ld tokens do not fit -c %d", deep, most, o->ctx);
     if (!o->ctx && need > 4096) o->ctx = (int)need;
+    if (!o->rope.scaling) o->rope = (struct q_rope_ask){.scaling = Q_ROPE_TO_THE_END, .original = deep};   /* how positions turn changes no speed */
     o->max_seqs = largest(b->batch, b->n_batches);
     int rc = q_engine_open(en, o, e);
     if (rc == Q_ELIMIT) {
@@ -352,7 +353,7 @@ static int open_engine(struct bench *b, struct q_engine **en, struct q_err *e)
         return q_fail(e, Q_ELIMIT, "depth %d + %ld tokens: %.400s", deep, most, why.text);
     }
     if (!rc && need > q_engine_ctx(*en))
-        return q_fail(e, Q_ELIMIT, "depth %d + %ld tokens do not fit the context of %d that the model was trained for", deep, most, q_engine_ctx(*en));
+        return q_fail(e, Q_ELIMIT, "depth %d + %ld tokens do not fit the context of %d that positions are good for", deep, most, q_engine_ctx(*en));
     return rc;
 }
 

@@ -149,9 +149,10 @@ int q_cut_prompt(const struct tokenizer *t, struct tok_ids *ids, int ctx, int ma
     find_middle(&c, how);
     drop_turns(&c, goal);
     cut_texts(&c, goal, how);
-    if (c.total <= goal) take_out(&c);
+    int good = c.total <= goal && c.total > 0;   /* a text of one long broken character may have gone whole */
+    if (good) take_out(&c);
     free(c.turn);
     *left_out = n - (int)ids->n;
-    if (c.total <= goal) return Q_OK;
+    if (good) return Q_OK;
     return q_fail(e, Q_ELIMIT, "the prompt has %d tokens, of which %d have to stay, and a context of %d has room for %d beside the answer", n, c.total, ctx, goal);
 }

@@ -29,8 +29,14 @@ static int use_yarn(struct q_config *c, const struct q_rope_ask *ask, int ctx, c
 
 int rope_choose(struct q_config *c, const struct q_rope_ask *ask, int ctx, const char *where, struct q_err *e)
 {
-    if (ask->scaling == Q_ROPE_AS_FILE) return Q_OK;
-    return ask->scaling == Q_ROPE_NONE ? use_none(c) : use_yarn(c, ask, ctx, where, e);
+    switch (ask->scaling) {
+    case Q_ROPE_NONE: return use_none(c);
+    case Q_ROPE_YARN: return use_yarn(c, ask, ctx, where, e);
+    case Q_ROPE_TO_THE_END:
+        if (ctx > rope_limit(c) && ask->original <= rope_limit(c)) return use_yarn(c, &(struct q_rope_ask){.scaling = Q_ROPE_YARN}, ctx, where, e);
+        return Q_OK;
+    default: return Q_OK;
+    }
 }
 
 /* A factor that was computed from a context gives that context back. */

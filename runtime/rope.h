@@ -12,7 +12,10 @@
 #include "config.h"
 
 /* Asked for on the command line. */
-enum q_rope_scaling { Q_ROPE_AS_FILE, Q_ROPE_NONE, Q_ROPE_YARN };
+enum q_rope_scaling {
+    Q_ROPE_AS_FILE, Q_ROPE_NONE, Q_ROPE_YARN,
+    Q_ROPE_TO_THE_END     /* bench: YaRN where a context is too long for what a test adds to a depth of `original` tokens, but not for these */
+};
 
 struct q_rope_ask {
     enum q_rope_scaling scaling;

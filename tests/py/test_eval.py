@@ -206,6 +206,7 @@ def test_bench_refuses():
 
 def test_bench_refuses_a_depth_beyond_the_context():
     refused(verb("bench", "-d", "40000"), "depth 40000 + 512 tokens", "32768")
+    assert [r["depth"] for r in json.loads(verb("bench", "--json", "-d", "32768", "-p", "0", "-n", "2", "-r", "1").stdout)] == [32768]   # its end is in
     refused(verb("bench", "-d", "0,1024", "-c", "512"), "depth 1024 + 512 tokens do not fit -c 512")
 
 

@@ -166,11 +166,49 @@ static void what_fits_or_cannot_stays(void **state)
     assert_int_equal(q_cut_parse("tail"), -1);
 }
 
+static int is_part_of(const struct tok_ids *part, const int32_t *whole, int n)
+{
+    size_t at = 0;
+    for (int i = 0; i < n && at < part->n; i++) at += whole[i] == part->at[at];
+    return at == part->n;
+}
+
+/* Any ids, with turns in any order and of any length, down to none: fewer ids in their order that keep to the goal, or all of them and an error. */
+static void any_ids_are_cut_or_refused(void **state)
+{
+    static const char *const pieces[] = {"<|im_start|>", "<|im_end|>", "user", "system", "assistant", "\n", "<tool_response>"};
+    unsigned seed = 1;
+    int32_t whole[200];
+    int cuts = 0;
+    for (int round = 0; round < 3000; round++) {
+        struct tok_ids ids = {.at = malloc(sizeof whole), .cap = 200};
+        struct q_err e;
+        int n = 1 + (int)((seed = seed * 1664525 + 1013904223) >> 8) % 199, left_out;
+        for (int i = 0; i < n; i++) {
+            unsigned r = (seed = seed * 1664525 + 1013904223) >> 8;
+            int32_t known = tok_find(tokenizer, pieces[r % 7], strlen(pieces[r % 7]));
+            whole[i] = ids.at[i] = r >> 4 & 1 && known >= 0 ? known : (int32_t)(r >> 5) % tok_count(tokenizer);
+        }
+        ids.n = (size_t)n;
+        int ctx = 1 + (int)(seed >> 9) % 220, most = (int)(seed >> 17) % 100 - 1;
+        int rc = q_cut_prompt(tokenizer, &ids, ctx, most, seed >> 30 & 1 ? Q_CUT_HEAD : Q_CUT_MIDDLE, &left_out, &e);
+        assert_true(rc == Q_OK || rc == Q_ELIMIT);
+        assert_int_equal((int)ids.n + left_out, n);
+        if (rc || n < ctx) assert_int_equal(left_out, 0);
+        else assert_true((int)ids.n <= q_cut_goal(ctx, most) && ids.n > 0);
+        assert_true(is_part_of(&ids, whole, n));
+        cuts += left_out > 0;
+        free(ids.at);
+    }
+    assert_true(cuts > 500);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(oldest_turns_go_first), cmocka_unit_test(the_middle_keeps_the_first_question), cmocka_unit_test(a_long_text_is_cut_itself),
         cmocka_unit_test(characters_stay_whole), cmocka_unit_test(what_fits_or_cannot_stays),
+        cmocka_unit_test(any_ids_are_cut_or_refused),
     };
     return cmocka_run_group_tests(tests, open_tokenizer, close_tokenizer);
 }
