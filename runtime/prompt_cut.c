@@ -75,13 +75,15 @@ static void find_middle(struct cutting *c, enum q_cut how)
     while (c->first < c->last && !c->turn[c->first].question);
 }
 
-static void drop_turns(struct cutting *c, int goal)
+/* In strides of an eighth of the context: while a conversation grows by one, the same turns are left out, so that what was read of it serves again. */
+static void drop_turns(struct cutting *c, int goal, int ctx)
 {
-    for (int i = c->first; i < c->last; i++) {
-        if (c->total <= goal && c->turn[i].question) return;
+    int stride = ctx / 8 + 1, least = (c->total - goal + stride - 1) / stride * stride, dropped = 0;
+    for (int i = c->first; i < c->last && (dropped < least || !c->turn[i].question); i++) {
         c->turn[i].gone = 1;
-        c->total -= c->turn[i].end - c->turn[i].begin;
+        dropped += c->turn[i].end - c->turn[i].begin;
     }
+    c->total -= dropped;
 }
 
 /* ---- texts ---- */
@@ -147,7 +149,7 @@ int q_cut_prompt(const struct tokenizer *t, struct tok_ids *ids, int ctx, int ma
     if (how == Q_CUT_NEVER || n < ctx) return q_check_prompt(ctx, ids->n, e);
     if (find_turns(&c)) return q_fail(e, Q_EMEM, "no memory for the turns of a prompt of %d tokens", n);
     find_middle(&c, how);
-    drop_turns(&c, goal);
+    drop_turns(&c, goal, ctx);
     cut_texts(&c, goal, how);
     int good = c.total <= goal && c.total > 0;   /* a text of one long broken character may have gone whole */
     if (good) take_out(&c);

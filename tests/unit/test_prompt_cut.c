@@ -86,6 +86,31 @@ static void oldest_turns_go_first(void **state)
     cuts_to(SYSTEM USER("One?") SAID("Call.") USER("<tool_response>\n5\n</tool_response>") SAID("5.") USER("Two?") OPEN, 1, Q_CUT_HEAD, SYSTEM USER("Two?") OPEN);
 }
 
+/* A conversation that grows turn by turn is cut at the same place for a while: its beginning, which was read, stays as it is. */
+static void the_cut_stays_for_a_while(void **state)
+{
+    char text[8192] = SYSTEM, before[64] = "";
+    int changes = 0, cuts = 0, ctx = 400;
+    for (int i = 0; i < 60; i++) {
+        struct q_err e;
+        int left_out;
+        sprintf(text + strlen(text), "<|im_start|>user\nQuestion %d?<|im_end|>\n", i);
+        struct tok_ids ids = encode(text);
+        assert_int_equal(q_cut_prompt(tokenizer, &ids, ctx, 20, Q_CUT_HEAD, &left_out, &e), Q_OK);
+        if (left_out) {
+            char *s = decode(&ids), *question = strstr(s, "Question ");
+            question[12] = 0;
+            changes += strcmp(before, question) != 0;
+            cuts++;
+            strcpy(before, question);
+            free(s);
+        }
+        free(ids.at);
+        sprintf(text + strlen(text), "<|im_start|>assistant\nAnswer %d.<|im_end|>\n", i);
+    }
+    assert_true(cuts > 20 && changes > 2 && changes < cuts / 2);
+}
+
 static void the_middle_keeps_the_first_question(void **state)
 {
     cuts_to(SYSTEM USER("One?") SAID("1.") USER("Two?") SAID("2.") USER("Three?") SAID("3.") USER("Four?") OPEN, 1, Q_CUT_MIDDLE,
@@ -206,7 +231,7 @@ static void any_ids_are_cut_or_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(oldest_turns_go_first), cmocka_unit_test(the_middle_keeps_the_first_question), cmocka_unit_test(a_long_text_is_cut_itself),
+        cmocka_unit_test(oldest_turns_go_first), cmocka_unit_test(the_cut_stays_for_a_while), cmocka_unit_test(the_middle_keeps_the_first_question), cmocka_unit_test(a_long_text_is_cut_itself),
         cmocka_unit_test(characters_stay_whole), cmocka_unit_test(what_fits_or_cannot_stays),
         cmocka_unit_test(any_ids_are_cut_or_refused),
     };
