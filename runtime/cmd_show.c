@@ -37,8 +37,10 @@ static int usage(const char *why, const char *what)
 
 static const char **place_of(struct options *o, const char *name)
 {
-    const struct { const char *name, **at; } values[] = {{"--preset", &o->preset}, {"--format", &o->format}, {"-m", &o->file}, {"--fit", &o->cards},
-                                                         {"--ctx", &o->ctx}, {"-c", &o->ctx}, {"--parallel", &o->parallel}, {"--kv-k", &o->kv_k}, {"--kv-v", &o->kv_v}};
+    const struct {
+        const char *name, **at;
+    } values[] = {{"--preset", &o->preset}, {"--format", &o->format}, {"-m", &o->file}, {"--fit", &o->cards}, {"--ctx", &o->ctx}, {"-c", &o->ctx},
+                  {"--parallel", &o->parallel}, {"--kv-k", &o->kv_k}, {"--kv-v", &o->kv_v}};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         if (!strcmp(values[i].name, name)) return values[i].at;
     return NULL;
@@ -120,7 +122,8 @@ static int failed(const struct q_err *e)
 /* Heads of this size may have the formats that were asked for. */
 static int check_formats(const struct options *o, const struct q_config *c, struct q_err *e)
 {
-    const char *bad = !kv_format_piece_bytes(o->fit.kv_k, c->head_dim) ? o->fit.kv_k : !kv_format_piece_bytes(o->fit.kv_v, c->head_dim) ? o->fit.kv_v : NULL;
+    const char *k = o->fit.kv_k, *v = o->fit.kv_v;
+    const char *bad = !kv_format_piece_bytes(k, c->head_dim) ? k : !kv_format_piece_bytes(v, c->head_dim) ? v : NULL;
     return bad ? q_fail(e, Q_EUNSUP, "KV format %s does not take heads of %d numbers", bad, c->head_dim) : Q_OK;
 }
 

@@ -110,7 +110,8 @@ static int read_scaling(struct q_config *c, const struct gguf *g, struct q_err *
     float factor = 1;
     key = config_key(c, "rope.scaling.factor");
     if (rc == Q_EMISS && gguf_find(g, key.s) && (rc = config_float(c, g, "rope.scaling.factor", 1, &factor, e))) return rc;
-    return factor == 1 ? Q_OK : q_fail(e, Q_EUNSUP, "%s: key '%s' is %g without a type: this version scales by YaRN alone", gguf_path(g), key.s, factor);
+    if (factor == 1) return Q_OK;
+    return q_fail(e, Q_EUNSUP, "%s: key '%s' is %g without a type: this version scales by YaRN alone", gguf_path(g), key.s, (double)factor);
 }
 
 int config_read_rope(struct q_config *c, const struct gguf *g, struct q_notes *notes, struct q_err *e)

@@ -102,7 +102,8 @@ static void tell_rope(const struct q_engine *en)
 {
     const struct q_config *c = &en->model->config;
     if (c->yarn.factor > 1)
-        engine_say(en, "rope: YaRN, %d tokens times %g, attention factor %.4f; short texts may suffer", c->yarn.original, (double)c->yarn.factor, (double)rope_attention(c));
+        engine_say(en, "rope: YaRN, %d tokens times %g, attention factor %.4f; short texts may suffer", c->yarn.original, (double)c->yarn.factor,
+                   (double)rope_attention(c));
     else if (en->o.rope.scaling == Q_ROPE_YARN)
         engine_say(en, "rope: a context of %d needs no YaRN: the model was trained for %d", en->o.ctx, c->n_ctx_train);
 }

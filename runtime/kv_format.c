@@ -9,7 +9,10 @@ const char kv_format_names[] = "f32, f16, q8, r4, r3";
 /* enum kv_format, or -1. */
 static int find(const char *name)
 {
-    static const struct { const char *name; enum kv_format format; } rows[] = {{"f32", KV_F32}, {"f16", KV_F16}, {"q8", KV_Q8}, {"r4", KV_R4}, {"r3", KV_R3}};
+    static const struct {
+        const char *name;
+        enum kv_format format;
+    } rows[] = {{"f32", KV_F32}, {"f16", KV_F16}, {"q8", KV_Q8}, {"r4", KV_R4}, {"r3", KV_R3}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!strcmp(rows[i].name, name)) return (int)rows[i].format;
     return -1;

@@ -24,7 +24,8 @@ int plan_max_rows(int gpu, size_t available)
 
 int plan_max_snaps(int n_seqs) { return n_seqs + 4; }
 
-/* On a card, what its driver takes for a set's modules and graphs. Read off an H200, driver 580, 27B: 28 552 MiB were taken of 28 556 that this plans. */
+/* On a card, what its driver takes for a set's modules and graphs. Read off an H200, driver 580, 27B: 28 552 MiB were taken of 28 556 that
+ * this plans. */
 enum { GPU_KERNELS = 64 << 20 };
 
 /* The stage that weights go through is given back before the rest is taken, so it counts only where the rest is smaller. */
@@ -61,7 +62,8 @@ static double kv_bytes(const struct q_config *c, const struct q_plan_options *o,
 {
     int layers = q_count_layers(c, Q_LAYER_ATTN);
     size_t heads = (size_t)c->n_head_kv, pages = (size_t)n_pages;
-    return blocks(o, layers, pages * heads * kv_format_piece_bytes(o->kv_k, c->head_dim)) + blocks(o, layers, pages * heads * kv_format_piece_bytes(o->kv_v, c->head_dim));
+    size_t k = heads * kv_format_piece_bytes(o->kv_k, c->head_dim), v = heads * kv_format_piece_bytes(o->kv_v, c->head_dim);
+    return blocks(o, layers, pages * k) + blocks(o, layers, pages * v);
 }
 
 /* Pages and slots are counted as the engine does when it opens: a snapshot costs a state and at most two pages of its own. */

@@ -75,7 +75,8 @@ static void find_middle(struct cutting *c, enum q_cut how)
     while (c->first < c->last && !c->turn[c->first].question);
 }
 
-/* In strides of an eighth of the context: while a conversation grows by one, the same turns are left out, so that what was read of it serves again. */
+/* In strides of an eighth of the context: while a conversation grows by one, the same turns are left out, so that what was read of it serves
+ * again. */
 static void drop_turns(struct cutting *c, int goal, int ctx)
 {
     int stride = ctx / 8 + 1, least = (c->total - goal + stride - 1) / stride * stride, dropped = 0;
@@ -156,5 +157,6 @@ int q_cut_prompt(const struct tokenizer *t, struct tok_ids *ids, int ctx, int ma
     free(c.turn);
     *left_out = n - (int)ids->n;
     if (good) return Q_OK;
-    return q_fail(e, Q_ELIMIT, "the prompt has %d tokens, of which %d have to stay, and a context of %d has room for %d beside the answer", n, c.total, ctx, goal);
+    return q_fail(e, Q_ELIMIT, "the prompt has %d tokens, of which %d have to stay, and a context of %d has room for %d beside the answer", n, c.total,
+                  ctx, goal);
 }

@@ -8,7 +8,8 @@ enum { MOST_POSITIONS = (1 << 24) - 1 };   /* that rope_table takes */
 
 static int use_none(struct q_config *c)
 {
-    if (c->yarn.factor > 1 && c->yarn.original < c->n_ctx_train) c->n_ctx_train = c->yarn.original;   /* the file's length is of the stretched model */
+    /* the file's length is of the stretched model */
+    if (c->yarn.factor > 1 && c->yarn.original < c->n_ctx_train) c->n_ctx_train = c->yarn.original;
     c->yarn = (struct q_yarn){0};
     return Q_OK;
 }
@@ -75,7 +76,8 @@ static double pair_of_turns(const struct q_config *c, double turns)
 /* How much of its own frequency a pair keeps: 1 fast, 0 slow. */
 static double kept(const struct q_config *c, int pair)
 {
-    double low = fmax(floor(pair_of_turns(c, (double)c->yarn.beta_fast)), 0), high = fmin(ceil(pair_of_turns(c, (double)c->yarn.beta_slow)), c->rope_dims - 1);
+    double low = fmax(floor(pair_of_turns(c, (double)c->yarn.beta_fast)), 0);
+    double high = fmin(ceil(pair_of_turns(c, (double)c->yarn.beta_slow)), c->rope_dims - 1);
     double along = (pair - low) / (high > low ? high - low : 0.001);
     return 1 - fmin(fmax(along, 0), 1);
 }

@@ -62,8 +62,8 @@ static void advise_change(struct show_fit *s, const struct asking *a)
     const struct show_fit_format *f = smaller_format(s);
     int longest = fit_longest(a->c, a->w, &s->o, s->o.ctx), seqs = s->o.n_seqs > 1 ? fit_most_seqs(a->c, a->w, &s->o, s->o.n_seqs) : 0;
     const char *or = "";
-    put(s, "%.2f GiB are needed%s, and there are %.2f GiB; ", gib(s->fit.needed), s->o.n_cards > 1 ? " (each card has scratch and a driver of its own)" : "",
-        gib(s->fit.there));
+    put(s, "%.2f GiB are needed%s, and there are %.2f GiB; ", gib(s->fit.needed),
+        s->o.n_cards > 1 ? " (each card has scratch and a driver of its own)" : "", gib(s->fit.there));
     if (f) put(s, "--kv-k %s --kv-v %s would fit", f->k, f->v), or = ", or ";
     if (longest >= USEFUL) put(s, "%s--ctx %d%s", or, longest, *or ? "" : " would fit"), or = ", or ";
     if (seqs) put(s, "%s--parallel %d%s", or, seqs, *or ? "" : " would fit"), or = ", or ";
@@ -157,8 +157,8 @@ void show_fit_text(const struct show_fit *s, FILE *out)
 {
     fprintf(out, "fit           ");
     text_cards(s, out);
-    fprintf(out, ": %d sequence%s of %d tokens, K %s, V %s, steps of up to %d rows: %s\n", s->o.n_seqs, s->o.n_seqs == 1 ? "" : "s", s->o.ctx, s->o.kv_k,
-            s->o.kv_v, s->fit.max_rows, s->fit.fits ? "fits" : "does not fit");
+    fprintf(out, ": %d sequence%s of %d tokens, K %s, V %s, steps of up to %d rows: %s\n", s->o.n_seqs, s->o.n_seqs == 1 ? "" : "s", s->o.ctx,
+            s->o.kv_k, s->o.kv_v, s->fit.max_rows, s->fit.fits ? "fits" : "does not fit");
     text_stages(s, out);
     text_formats(s, out);
     fprintf(out, "  %s\n", s->advice);
