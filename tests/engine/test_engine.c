@@ -1,5 +1,5 @@
 /* The engine on the trained test model. `strict` promises the same bits for any chunking, batch, team and re-use; here it is held to that. */
-#include "engine.h"
+#include "engine_impl.h"
 #include "model.h"
 #include <math.h>
 #include <setjmp.h>
@@ -364,6 +364,25 @@ static void test_plan(void **state)
     assert_non_null(strstr(e.text, "32768"));
 }
 
+/* What the engine took is what its plan says, part by part. */
+static void test_plan_is_kept(void **state)
+{
+    const struct fixture *f = *state;
+    const struct q_engine *en = f->en;
+    const struct q_plan *p = q_engine_plan(en);
+    size_t pages = (size_t)en->kv.n_pages * (size_t)en->kv.n_layers * (en->kv.k_bytes + en->kv.v_bytes);
+    size_t slots = (size_t)en->states.n_slots * (size_t)en->states.n_layers * (en->states.s_bytes + en->states.conv_bytes);
+    const struct q_plan_line *l = p->lines;
+    assert_int_equal(l[Q_PLAN_KV].bytes + l[Q_PLAN_STATES].bytes + l[Q_PLAN_CHECKPOINTS].bytes, pages + slots);
+    assert_int_equal(l[Q_PLAN_SCRATCH].bytes, en->scratch.bytes + step_table_bytes(&en->table.size));
+    assert_int_equal(l[Q_PLAN_WEIGHTS].bytes, q_engine_model(en)->weight_bytes);
+    size_t weights = en->weights.mapped_bytes + en->weights.packed_bytes, aligned = 64 * (size_t)en->weights.n;
+    assert_true(weights >= l[Q_PLAN_WEIGHTS].bytes - aligned && weights <= l[Q_PLAN_WEIGHTS].bytes + aligned);
+    size_t planned, taken;
+    q_engine_memory(en, &planned, &taken);
+    assert_true(planned == p->total && !taken);       /* a CPU does not tell */
+}
+
 /* pinned may run other classes, but the text stays. */
 static void test_pinned_neighbours(void **state)
 {
@@ -388,7 +407,7 @@ int main(void)
                                        cmocka_unit_test(test_any_team),       cmocka_unit_test(test_any_neighbours),
                                        cmocka_unit_test(test_snapshots), cmocka_unit_test(test_snapshots_as_bytes),      cmocka_unit_test(test_taps),
                                        cmocka_unit_test(test_embedding_rows), cmocka_unit_test(test_sampling),
-                                       cmocka_unit_test(test_limits),         cmocka_unit_test(test_plan),
+                                       cmocka_unit_test(test_limits),         cmocka_unit_test(test_plan), cmocka_unit_test(test_plan_is_kept),
                                        cmocka_unit_test(test_pinned_neighbours)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
