@@ -1,5 +1,6 @@
 #include "options.h"
 #include "gen/cards.h"
+#include "runtime/kv_format.h"
 #include "runtime/device.h"
 #include "tune.h"
 #include "verbs.h"
@@ -33,7 +34,7 @@ void options_usage(FILE *f)
           "  -m FILE              the model, a GGUF file\n"
           "  --preset NAME        a shape by name (qwen3.5-0.8b) or of a file (./mine.lua), with weights of --type T (q8_0)\n"
           "  --numerics N         strict, pinned (default), free or reference\n"
-          "  --kv-k F, --kv-v F   format of K and V: f16 (default) or f32\n"
+          "  --kv-k F, --kv-v F   format of K and V: f16 (default), q8, r4, r3 or f32\n"
           "  --device D           auto (default: the card if there is one), cpu, cuda or cuda:N\n"
           "  --card CARD          build for this card instead of the one here: a name (t4; quarry-gen --cards lists them), a file\n"
           "                       (./mine.lua), or a key, e.g. cpu:avx2 or cuda:sm_70\n"
@@ -153,10 +154,9 @@ static int to_count(const char *name, const char *text, int *v, struct q_err *e)
     return Q_OK;
 }
 
-static int one_of(const char *name, const char *value, const char *a, const char *b, struct q_err *e)
+static int check_kv(const char *name, const char *value, struct q_err *e)
 {
-    if (!strcmp(value, a) || !strcmp(value, b)) return Q_OK;
-    return q_fail(e, Q_EINPUT, "%s: expected %s or %s, found '%s'", name, a, b, value);
+    return kv_format_known(value) ? Q_OK : q_fail(e, Q_EINPUT, "%s: expected one of %s, found '%s'", name, kv_format_names, value);
 }
 
 /* Measuring is about this machine, and its gate's engines use the user's own cache. */
@@ -208,7 +208,7 @@ static int check(struct options *o, const struct raw *raw, struct q_err *e)
     int numerics = q_numerics_parse(raw->numerics), r;
     if ((r = check_effort(o, raw, e))) return r;
     if (o->given.nvrtc.given && !*o->given.nvrtc.given) return q_fail(e, Q_EINPUT, "--nvrtc: expected a library or a folder, found ''");
-    if ((r = one_of("--kv-k", o->kv_k, "f16", "f32", e)) || (r = one_of("--kv-v", o->kv_v, "f16", "f32", e))) return r;
+    if ((r = check_kv("--kv-k", o->kv_k, e)) || (r = check_kv("--kv-v", o->kv_v, e))) return r;
     if (numerics < 0) return q_fail(e, Q_EINPUT, "--numerics: expected strict, pinned, free or reference, found '%s'", raw->numerics);
     o->numerics = (enum q_numerics)numerics;
     if ((r = to_count("-t", raw->threads, &o->threads, e)) || (r = to_count("-j", raw->jobs, &o->jobs, e))) return r;

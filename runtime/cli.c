@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "cli.h"
 #include "device_open.h"
+#include "kv_format.h"
 #include "plain.h"
 #include <errno.h>
 #include <limits.h>
@@ -24,7 +25,7 @@ const char cli_engine_help[] =
     "                      pinned: the kernels chosen by tuning, checked by the gate (default)\n"
     "                      free: may also lower precision\n"
     "                      reference: fp32 activations and KV, plain kernels\n"
-    "  --kv-k F, --kv-v F  format of stored K and V: f16 (default), f32\n"
+    "  --kv-k F, --kv-v F  format of stored K and V: f16 (default); q8: 8 bits; r4, r3: rotated, 4 and 3 bits; f32: for comparison\n"
     "  --device D          where to run: auto (the card when there is one, the default), cpu, cuda, cuda:N (`quarry doctor`\n"
     "                      tells of cards); cuda:N,without=mma: as if it had no tensor cores,\n"
     "                      cuda:N,without=mma+dp4a: nor products of bytes, as a P100\n"
@@ -150,6 +151,13 @@ static int option_debug(struct q_cli *c, const char *value)
     return wrong(c, "--debug takes launch, not '%.100s'", value);
 }
 
+static int option_kv(struct q_cli *c, const char *name, const char *value, const char **format)
+{
+    *format = value;
+    if (kv_format_known(value)) return 0;
+    return wrong(c, "%s is one of %s, not '%.100s'", name, kv_format_names, value);
+}
+
 static int option_rope(struct q_cli *c, const char *value)
 {
     c->engine.rope.scaling = !strcmp(value, "yarn") ? Q_ROPE_YARN : Q_ROPE_NONE;
@@ -200,8 +208,8 @@ int cli_option(struct q_cli *c, int opt, const char *value)
     case CLI_TUNES: c->engine.tunes = value; return 0;
     case CLI_PRESET: c->engine.preset = value; return 0;
     case CLI_TYPE: c->engine.preset_type = value; return 0;
-    case CLI_KV_K: c->engine.kv_k = value; return 0;
-    case CLI_KV_V: c->engine.kv_v = value; return 0;
+    case CLI_KV_K: return option_kv(c, "--kv-k", value, &c->engine.kv_k);
+    case CLI_KV_V: return option_kv(c, "--kv-v", value, &c->engine.kv_v);
     default: return -1;
     }
 }

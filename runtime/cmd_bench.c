@@ -179,8 +179,9 @@ static double prefill_roof(const struct bench *b, const struct q_engine *en, int
 static double decode_bytes(const struct q_engine *en, int past, int streams)
 {
     const struct q_model *m = q_engine_model(en);
-    const char *kv = "f16";
-    return weight_bytes(m) + streams * ((double)past * (double)kv_page_bytes(&m->config, kv, kv) / KV_PAGE + 2.0 * (double)states_slot_bytes(&m->config));
+    const char *k, *v;
+    q_engine_kv_formats(en, &k, &v);
+    return weight_bytes(m) + streams * ((double)past * (double)kv_page_bytes(&m->config, k, v) / KV_PAGE + 2.0 * (double)states_slot_bytes(&m->config));
 }
 
 static void print_json_text(const char *s)

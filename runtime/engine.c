@@ -1,4 +1,5 @@
 #include "engine_impl.h"
+#include "kv_format.h"
 #include "model.h"
 #include "roof.h"
 #include "trace.h"
@@ -19,10 +20,11 @@ void engine_say(const struct q_engine *en, const char *fmt, ...)
     en->o.say(en->o.say_arg, line);
 }
 
-static int check_format(const char *f, const char *what, struct q_err *e)
+static int check_format(const char *f, const char *what, int head_dim, struct q_err *e)
 {
-    if (!strcmp(f, "f16") || !strcmp(f, "f32")) return Q_OK;
-    return q_fail(e, Q_EUNSUP, "KV format of %s is '%s'; this version has f16 and f32", what, f);
+    if (!kv_format_known(f)) return q_fail(e, Q_EINPUT, "KV format of %s: expected %s, found '%s'", what, kv_format_names, f);
+    if (kv_format_piece_bytes(f, head_dim)) return Q_OK;
+    return q_fail(e, Q_EUNSUP, "KV format of %s: %s needs heads of a multiple of 32 values, and this model's have %d", what, f, head_dim);
 }
 
 static int fill_defaults(struct q_engine *en, struct q_err *e)
@@ -47,8 +49,8 @@ static int fill_defaults(struct q_engine *en, struct q_err *e)
     if (o->max_seqs < 1 || o->max_snaps < 0 || o->max_rows < 1 || o->max_out < 1 || o->ctx < 1)
         return q_fail(e, Q_EINPUT, "an engine needs at least one sequence, row, output and token of context");
     rc = rope_check(c, o->ctx, en->model->path, e);
-    if (!rc) rc = check_format(o->kv_k, "K", e);
-    return rc ? rc : check_format(o->kv_v, "V", e);
+    if (!rc) rc = check_format(o->kv_k, "K", c->head_dim, e);
+    return rc ? rc : check_format(o->kv_v, "V", c->head_dim, e);
 }
 
 static int open_model(struct q_engine *en, struct q_err *e)
@@ -261,6 +263,12 @@ const struct q_trace_line *q_engine_trace_lines(struct q_engine *en, int *n)
 }
 const char *q_engine_numerics_id(const struct q_engine *en) { return en->numerics_id; }
 int q_seq_open(struct q_engine *en, struct q_seq **s, struct q_err *e) { return seq_open(&en->memory, s, e); }
+void q_engine_kv_formats(const struct q_engine *en, const char **k, const char **v)
+{
+    *k = en->o.kv_k;
+    *v = en->o.kv_v;
+}
+
 const char *q_engine_state_id(const struct q_engine *en) { return en->state_id; }
 size_t q_snap_bytes_of(const struct q_engine *en, int from, int length) { return snap_bytes(&en->memory, from, length); }
 

@@ -38,7 +38,7 @@ struct q_engine_opts {
     int max_out;                        /* rows a step whose logits are wanted; 0: max_seqs */
     int debug_launch;                   /* 1: every launch on a card is waited for, so that a fault names its kernel */
     enum q_numerics numerics;
-    const char *kv_k, *kv_v;            /* "f16" (default) or "f32"; numerics reference: f32 */
+    const char *kv_k, *kv_v;            /* of kv_formats (kv_format.h), "f16" by default; numerics reference: always f32 */
     const char *tunes;                  /* --tunes DIR */
     const char *program_dir;            /* where quarry-tune lies */
     void (*say)(void *arg, const char *line);   /* facts and progress; may be NULL */
@@ -69,6 +69,8 @@ const struct q_plan *q_engine_plan(const struct q_engine *en);
 /* Bytes that the plan said and that are taken of the device's memory now; taken 0 where the device does not tell (a CPU's pages come as they
  * are touched). What other programs take meanwhile counts as taken. */
 void q_engine_memory(const struct q_engine *en, size_t *planned, size_t *taken);
+/* Of stored K and V, by name. */
+void q_engine_kv_formats(const struct q_engine *en, const char **k, const char **v);
 /* Measures the ceilings of the device (roof.h). */
 struct q_roofs;
 int q_engine_roofs(struct q_engine *en, struct q_roofs *r, struct q_err *e);
