@@ -203,6 +203,13 @@ static void name_test(const struct test *t, char *to, size_t n)
     if (t->streams > 1) snprintf(to + at, n - (size_t)at, "x%d", t->streams);
 }
 
+static void print_kv_json(const struct q_engine *en)
+{
+    const char *k, *v;
+    q_engine_kv_formats(en, &k, &v);
+    printf(", \"kv_k\": \"%s\", \"kv_v\": \"%s\"", k, v);
+}
+
 /* roof: tokens a second; 0: none is given for this test; < 0: the weights lie in a cache. what: of which measured ceiling. */
 static void print_row(struct bench *b, const struct q_engine *en, const struct test *t, const struct sample *s, double roof, const char *what)
 {
@@ -217,6 +224,7 @@ static void print_row(struct bench *b, const struct q_engine *en, const struct t
         print_json_text(q_engine_about(en));
         printf(", \"threads\": %d, \"test\": \"%s\", \"depth\": %d, \"streams\": %d, \"tokens_per_second\": %.3f, \"min\": %.3f, \"max\": %.3f",
                q_engine_threads(en), name, t->depth, t->streams, s->median, s->min, s->max);
+        print_kv_json(en);
         if (roof > 0) printf(", \"roof\": %.3f, \"percent_of_roof\": %.1f", roof, 100 * s->median / roof);
         if (roof < 0) printf(", \"in_cache\": true");
         printf("}");
@@ -358,14 +366,20 @@ static int open_engine(struct bench *b, struct q_engine **en, struct q_err *e)
     return rc;
 }
 
+static void print_title(const struct bench *b, const struct q_engine *en)
+{
+    const char *k, *v;
+    q_engine_kv_formats(en, &k, &v);
+    printf("%s, %s, K %s, V %s, medians of %ld\n\n| test    |  depth |     tok/s |       min |       max | roof                    |\n"
+           "|---------|-------:|----------:|----------:|----------:|-------------------------|\n",
+           q_engine_model(en)->path, q_engine_about(en), k, v, b->reps);
+}
+
 static int bench_all(struct bench *b, struct q_engine *en, struct q_err *e)
 {
     int rc = q_engine_roofs(en, &b->roofs, e);
     if (rc) return rc;
-    if (!b->json)
-        printf("%s, %s, medians of %ld\n\n| test    |  depth |     tok/s |       min |       max | roof                    |\n"
-               "|---------|-------:|----------:|----------:|----------:|-------------------------|\n",
-               q_engine_model(en)->path, q_engine_about(en), b->reps);
+    if (!b->json) print_title(b, en);
     for (int i = 0; i < b->n_depths && !rc; i++) rc = bench_depth(b, en, b->depth[i], e);
     if (!rc && b->trace) rc = trace_all(b, en, e);
     if (b->json) printf("%s]\n", b->rows_printed ? "" : "[");

@@ -204,6 +204,13 @@ def test_bench_refuses():
     assert quarry("bench", "--preset", "qwen3.5-0.8b", "--type", "q9_9", "-t", "1").returncode in (1, 2)
 
 
+def test_bench_tells_the_formats_of_its_rows():
+    for kv in ("f16", "r3"):
+        rows = json.loads(verb("bench", "--json", "-d", "32000", "-p", "0", "-n", "2", "-r", "1", "--kv-k", kv, "--kv-v", kv).stdout)
+        assert [(r["kv_k"], r["kv_v"], r["depth"]) for r in rows] == [(kv, kv, 32000)]
+    assert ", K f16, V q8, medians of 1" in verb("bench", "-p", "0", "-n", "2", "-r", "1", "--kv-v", "q8").stdout.decode()
+
+
 def test_bench_refuses_a_depth_beyond_the_context():
     refused(verb("bench", "-d", "40000"), "depth 40000 + 512 tokens", "32768")
     assert [r["depth"] for r in json.loads(verb("bench", "--json", "-d", "32768", "-p", "0", "-n", "2", "-r", "1").stdout)] == [32768]   # its end is in
