@@ -1,9 +1,9 @@
 /* One answer: prompt ids in, text out as it comes, until the model ends, a stop string is met, a limit is reached or the caller has
  * had enough. `run`, `chat` and the server all answer through this, so they say the same.
  *
- * A q_talk is a sequence that remembers its tokens and keeps a few snapshots (before the last user turn's answer and at earlier ends
- * of prompts), so that a prompt that continues an earlier one, or returns to a point of it, reads only what is new. Re-use gives what a
- * fresh reading gives (bit for bit in strict). One thread at a time.
+ * A q_talk is a scheduler with one slot: a sequence that remembers its tokens, and a tree of kept places (prefix_tree.h), so that a prompt
+ * that continues an earlier one, or returns to a point of it, reads only what is new. Re-use gives what a fresh reading gives (bit for bit
+ * in strict). One thread at a time.
  */
 #ifndef Q_ANSWER_H
 #define Q_ANSWER_H
@@ -48,14 +48,17 @@ struct q_answer_opts {
     void *arg;
 };
 
-/* Where the beginning of a prompt came from, or why all of it was read (a scheduler tells, scheduler.h; answer.c does not). A recurrent state
+/* Where the beginning of a prompt came from, or why all of it was read (scheduler_keep.c). A recurrent state
  * cannot be rewound, so a kept sequence that goes another way is of use only up to the last place where its state was kept. */
 enum q_reuse {
     Q_REUSE_UNTOLD,
     Q_REUSE_SLOT,        /* from a finished answer's sequence */
-    Q_REUSE_SNAPSHOT,    /* from a kept place */
+    Q_REUSE_DEVICE,      /* from a checkpoint on the device, */
+    Q_REUSE_HOST,        /* ... in host memory, */
+    Q_REUSE_DISK,        /* ... on disk */
     Q_REUSE_EMPTY,       /* nothing was kept */
     Q_REUSE_DIFFERENT,   /* what is kept begins with other tokens */
+    Q_REUSE_EVICTED,     /* a checkpoint of it was kept, and given up for others */
     Q_REUSE_NO_PLACE,    /* something kept begins alike, but its state was not kept there */
     Q_REUSE_BUSY,        /* the same, and an answer is being written from it now */
     Q_REUSE_KINDS
@@ -67,6 +70,9 @@ struct q_answer {
     int n_prompt, n_cached, n_generated;   /* tokens: of the prompt, of those re-used, of the answer with its end token */
     enum q_reuse reuse;
     int n_shared;                          /* tokens that the prompt has in common with what is kept, at least n_cached */
+    int32_t other;                         /* the token that is kept where the prompt's token n_shared is another; -1: it was never gone on there */
+    int message;                           /* that token is in: from 1; 0: unknown, or no other */
+    char role[24];                         /* that message's: "system"; "": unknown */
     int n_thinking;                        /* of the answer's: in its think block, tags included */
     int stopped_by;                        /* index of the stop string met, -1 */
     enum q_finish finish;
@@ -79,6 +85,8 @@ int q_check_prompt(int ctx, size_t n, struct q_err *e);
 struct q_talk;
 int q_talk_open(struct q_talk **t, struct q_engine *en, struct q_err *e);
 void q_talk_close(struct q_talk *t);
+struct q_sched;
+struct q_sched *q_talk_sched(struct q_talk *t);   /* the talk's */
 /* Q_ELIMIT names both numbers when the prompt does not fit. After an error or a cancellation the talk is usable. */
 int q_talk_answer(struct q_talk *t, const int32_t *ids, size_t n, const struct q_answer_opts *o, struct q_answer *out, struct q_err *e);
 

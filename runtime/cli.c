@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "cli.h"
 #include "device_open.h"
+#include "fit.h"
 #include "kv_format.h"
 #include "plain.h"
 #include <errno.h>
@@ -113,6 +114,21 @@ int cli_int(const struct q_cli *c, const char *name, const char *value, long lo,
         return 0;
     }
     return wrong(c, "%s expects a whole number from %ld to %ld, not '%.100s'", name, lo, hi, value);
+}
+
+int cli_bytes(const struct q_cli *c, const char *name, const char *value, size_t *out)
+{
+    const char *at = value;
+    char *end;
+    *out = fit_read_size(&at);
+    if (*out && !*at) return 0;
+    errno = 0;
+    unsigned long long v = strtoull(value, &end, 10);
+    if (*value >= '0' && *value <= '9' && !*end && !errno && v < SIZE_MAX / 2) {
+        *out = (size_t)v;
+        return 0;
+    }
+    return wrong(c, "%s expects a size as 8GiB, 512MiB or 0, not '%.100s'", name, value);
 }
 
 int cli_float(const struct q_cli *c, const char *name, const char *value, double *out)

@@ -2,6 +2,7 @@
  * the next one waits for. */
 #define _GNU_SOURCE
 #include "device.h"
+#include "host_memory.h"
 #include "team.h"
 #include <dlfcn.h>
 #include <stdint.h>
@@ -63,17 +64,7 @@ static void cpu_release(struct q_device *d, void *p)
 }
 
 /* Linux' own estimate, which counts the page cache (a mapped model file) as free. */
-static size_t cpu_available(struct q_device *d)
-{
-    char line[128];
-    unsigned long long kib = 0;
-    FILE *f = fopen("/proc/meminfo", "r");
-    if (!f) return SIZE_MAX;
-    while (fgets(line, sizeof line, f) && sscanf(line, "MemAvailable: %llu kB", &kib) != 1)
-        ;
-    fclose(f);
-    return kib ? (size_t)kib * 1024 : SIZE_MAX;
-}
+static size_t cpu_available(struct q_device *d) { return host_memory_available(); }
 
 static int cpu_move(struct q_device *d, void *dst, const void *src, size_t bytes, struct q_err *e)
 {

@@ -33,10 +33,9 @@ static int fill_defaults(struct q_engine *en, struct q_err *e)
     const struct q_config *c = &en->model->config;
     if (!o->max_seqs) o->max_seqs = 1;
     en->seqs_given = o->max_seqs > 0;
-    en->snaps_given = o->max_snaps >= 0;
+    en->snaps_given = o->max_snaps >= 0 && !o->snap_bytes;
     en->out_given = o->max_out > 0;
     if (o->max_seqs < 0) o->max_seqs = en->device->host_memory ? 4 : 8;
-    engine_count_slots(en);
     if (!o->max_rows) o->max_rows = plan_max_rows(!en->device->host_memory, en->device->ops->available(en->device));
     int want = o->ctx_hint > 4096 ? o->ctx_hint : 4096;
     en->ctx_given = o->ctx > 0;
@@ -46,6 +45,10 @@ static int fill_defaults(struct q_engine *en, struct q_err *e)
     const char *kv = o->numerics == Q_REFERENCE ? "f32" : "f16";
     if (!o->kv_k || o->numerics == Q_REFERENCE) o->kv_k = kv;
     if (!o->kv_v || o->numerics == Q_REFERENCE) o->kv_v = kv;
+    engine_count_slots(en);
+    if (o->snap_bytes && *o->snap_bytes && !o->max_snaps)
+        return q_fail(e, Q_EINPUT, "%.1f MiB hold no checkpoint of a prompt: one takes %.1f MiB (0: none)", (double)*o->snap_bytes / 1048576,
+                      (double)(states_slot_bytes(c) + 2 * kv_page_bytes(c, o->kv_k, o->kv_v)) / 1048576);
     if (o->max_seqs < 1 || o->max_snaps < 0 || o->max_rows < 1 || o->max_out < 1 || o->ctx < 1)
         return q_fail(e, Q_EINPUT, "an engine needs at least one sequence, row, output and token of context");
     rc = rope_check(c, o->ctx, en->model->path, e);

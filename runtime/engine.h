@@ -34,6 +34,7 @@ struct q_engine_opts {
     int kv_tokens;                      /* that all sequences may hold together; 0: max_seqs full contexts; at least one */
     int fit;                            /* 1: where the plan does not fit, less of what was not chosen here: KV tokens, context (at least 4096), sequences */
     int max_snaps;                      /* snapshots that may exist at once; 0: none; < 0: four more than sequences */
+    const size_t *snap_bytes;           /* NULL, or instead of max_snaps: as many as these bytes hold, with two KV pages each; 0: none */
     int max_rows;                       /* rows a step; 0: 512 */
     int max_out;                        /* rows a step whose logits are wanted; 0: max_seqs */
     int debug_launch;                   /* 1: every launch on a card is waited for, so that a fault names its kernel */

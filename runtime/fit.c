@@ -188,10 +188,10 @@ int fit_most_seqs(const struct q_config *c, const struct q_fit_weights *w, const
 
 /* ---- "3x16GiB,24GB" ---- */
 
-/* One size behind *at; 0: it is none. */
-static size_t read_size(const char **at)
+size_t fit_read_size(const char **at)
 {
-    static const struct { const char *name; double bytes; } units[] = {{"GiB", 0x1p30}, {"MiB", 0x1p20}, {"GB", 1e9}, {"MB", 1e6}, {"G", 0x1p30}, {"M", 0x1p20}};
+    static const struct { const char *name; double bytes; } units[] = {{"GiB", 0x1p30}, {"MiB", 0x1p20}, {"KiB", 0x1p10}, {"GB", 1e9}, {"MB", 1e6},
+                                                                       {"kB", 1e3}, {"G", 0x1p30}, {"M", 0x1p20}, {"K", 0x1p10}};
     char *end;
     if (**at < '0' || **at > '9') return 0;
     double n = strtod(*at, &end);
@@ -221,7 +221,7 @@ const char *fit_read_cards(struct q_fit_options *o, const char *text)
     for (const char *at = text;; at++) {
         long times = read_times(&at);
         if (times < 1 || times > FIT_CARDS - o->n_cards) return "1 to 64 cards are possible";
-        size_t bytes = read_size(&at);
+        size_t bytes = fit_read_size(&at);
         if (!bytes || (*at && *at != ',')) return "expected sizes as 16GiB, 3x16GiB or 16GiB,12GiB,16GiB (GiB, MiB, GB, MB)";
         while (times--) o->card[o->n_cards++] = bytes;
         if (!*at) return NULL;

@@ -54,6 +54,8 @@ int fit_longest(const struct q_config *c, const struct q_fit_weights *w, const s
 int fit_most_seqs(const struct q_config *c, const struct q_fit_weights *w, const struct q_fit_options *o, int most);
 
 /* Reads "3x16GiB", "16GiB,12GiB,16GiB", "24GB" into card and n_cards. NULL, or what is wrong with it. */
+/* One size, "16GiB", and moves *at behind it; 0: it is none. */
+size_t fit_read_size(const char **at);
 const char *fit_read_cards(struct q_fit_options *o, const char *text);
 
 #endif

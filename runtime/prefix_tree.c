@@ -199,6 +199,7 @@ int q_tree_get(struct q_tree *t, const int32_t *ids, int n, const struct q_snap 
 {
     struct tree_node *at = find(t, ids, n, found);
     *snap = NULL;
+    t->got = NULL;
     while (at && at->parent) {
         enum q_tier tier = tier_of(at);
         int rc = tier ? bring(t, at, e) : Q_ELIMIT;
@@ -207,6 +208,7 @@ int q_tree_get(struct q_tree *t, const int32_t *ids, int n, const struct q_snap 
         found->n = rc ? 0 : at->depth;
         found->tier = rc ? Q_TIER_NONE : tier;
         if (!rc) {
+            t->got = at;
             used(t, at, tier);
             *snap = at->snap;
             return Q_OK;
@@ -217,14 +219,16 @@ int q_tree_get(struct q_tree *t, const int32_t *ids, int n, const struct q_snap 
     return Q_OK;
 }
 
+void q_tree_done(struct q_tree *t) { t->got = NULL; }
+
 /* ---- putting ---- */
 
 /* A candidate, as if it were there: for its worth. */
-static struct tree_node candidate(const struct q_tree *t, const struct tree_node *above, int depth)
+static struct tree_node candidate(const struct q_tree *t, const struct tree_node *above, int depth, enum q_tree_kind kind)
 {
     const struct tree_node *kept = above;
     while (kept->parent && !tree_has(kept)) kept = kept->parent;
-    return (struct tree_node){.parent = (struct tree_node *)above, .n = depth - above->depth, .depth = depth, .used_s = t->en.seconds(),
+    return (struct tree_node){.parent = (struct tree_node *)above, .n = depth - above->depth, .depth = depth, .kind = kind, .used_s = t->en.seconds(),
                               .cost = kept->cost + (depth - kept->depth) * t->token_s};
 }
 
@@ -244,23 +248,23 @@ static int over_device_bytes(const struct q_tree *t, const struct tree_node *new
     return tree_device_bytes(t) + tree_tier_bytes(t, new, Q_TIER_DEVICE) * (size_t)(reserved + 1) > t->o.device_bytes;
 }
 
-int q_tree_room(struct q_tree *t, const int32_t *ids, int n, int reserved, int must)
+int q_tree_room(struct q_tree *t, const int32_t *ids, int n, enum q_tree_kind kind, int reserved)
 {
     const struct tree_node *at = above(t, ids, n);
     if (!t->o.max_snaps || reserved >= t->o.max_snaps || !n || (at->depth == n && at->snap)) return 0;
-    struct tree_node new = candidate(t, at->depth == n ? at->parent : at, n);
+    struct tree_node new = candidate(t, at->depth == n ? at->parent : at, n, kind);
     double worth = tree_loss(t, &new) / (double)tree_tier_bytes(t, &new, Q_TIER_DEVICE);
     while (t->c.tier[Q_TIER_DEVICE].n + reserved >= t->o.max_snaps || over_device_bytes(t, &new, reserved)) {
         struct tree_node *least = tree_least(t, Q_TIER_DEVICE, NULL);
         if (!least) return 0;
         double loss = tree_tier_loss(t, least, Q_TIER_DEVICE) / (double)tree_tier_bytes(t, least, Q_TIER_DEVICE);
-        if (!must && loss >= worth) return 0;
+        if (kind != Q_TREE_MUST && loss >= worth) return 0;
         tree_drop(t, least, Q_TIER_DEVICE);
     }
     return 1;
 }
 
-int q_tree_put(struct q_tree *t, const int32_t *ids, int n, struct q_snap *snap, double token_s, struct q_err *e)
+int q_tree_put(struct q_tree *t, const int32_t *ids, int n, enum q_tree_kind kind, struct q_snap *snap, double token_s, struct q_err *e)
 {
     int length = t->en.length(snap);
     struct tree_node *at = length == n ? tree_insert(t, ids, n) : NULL;
@@ -274,6 +278,7 @@ int q_tree_put(struct q_tree *t, const int32_t *ids, int n, struct q_snap *snap,
     at->cost = kept->cost + (n - kept->depth) * token_s;
     at->snap = snap;
     at->was = 0;
+    at->kind = kind;
     at->used_s = t->en.seconds();
     t->c.tier[Q_TIER_DEVICE].n++;
     t->c.tier[Q_TIER_DEVICE].put++;

@@ -94,15 +94,21 @@ struct q_tree_found {
 };
 /* Of ids[0, n). Nothing moves. */
 struct q_tree_found q_tree_find(const struct q_tree *t, const int32_t *ids, int n);
-/* As it finds, brought to the device: *snap stays the tree's and is good until the next call of the tree. NULL and Q_OK: there is none, or
- * no room for it. from: found.tier and found.n are of what was got. */
+/* As it finds, brought to the device: *snap stays the tree's and is good until q_tree_done. NULL and Q_OK: there is none, or no room for
+ * it. found->n and ->tier are of what was got. */
 int q_tree_get(struct q_tree *t, const int32_t *ids, int n, const struct q_snap **snap, struct q_tree_found *found, struct q_err *e);
+void q_tree_done(struct q_tree *t);
 
-/* May a snapshot of ids[0, n) be taken? Makes room for one more than `reserved`, if what must go is worth less. must: whatever it is worth.
- * 0: it holds that already, or there is no room. */
-int q_tree_room(struct q_tree *t, const int32_t *ids, int n, int reserved, int must);
+enum q_tree_kind {
+    Q_TREE_END,                       /* of an answer: a template that writes it in another way will not come back to it */
+    Q_TREE_MARK,                      /* where a later prompt may well leave this one */
+    Q_TREE_MUST                       /* the same, and kept whatever has to go for it */
+};
+/* May a snapshot of ids[0, n) be taken? Makes room for one more than `reserved`, if what must go is worth less. 0: it is there already, or
+ * there is no room. */
+int q_tree_room(struct q_tree *t, const int32_t *ids, int n, enum q_tree_kind kind, int reserved);
 /* The snapshot becomes the tree's; token_s: seconds that a token took to be read. An error is internal: lengths differ. */
-int q_tree_put(struct q_tree *t, const int32_t *ids, int n, struct q_snap *snap, double token_s, struct q_err *e);
+int q_tree_put(struct q_tree *t, const int32_t *ids, int n, enum q_tree_kind kind, struct q_snap *snap, double token_s, struct q_err *e);
 /* Gives KV pages back: the least valuable checkpoint leaves the device. 0: none is there. */
 int q_tree_give(struct q_tree *t);
 /* When that one was used last, by the engine's clock; 0: there is none. */

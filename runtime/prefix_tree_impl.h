@@ -40,6 +40,7 @@ struct tree_node {
     struct tree_file *file;           /* owned, NULL */
     double cost;                      /* seconds to read all tokens up to here; 0: unknown */
     double used_s;
+    enum q_tree_kind kind;
     unsigned hits;
     int no_copy, no_disk;                      /* a copy, a file failed, or its file went: not tried again until it is used */
 };
@@ -69,6 +70,7 @@ struct q_tree {
     struct q_tree_engine en;
     struct q_tree_opts o;
     struct tree_node root;
+    const struct tree_node *got;      /* its snapshot is in use and stays; NULL */
     struct tree_copy copy;
     struct tree_save save;
     double token_s;                   /* of late: seconds that a token takes to be read */

@@ -5,6 +5,8 @@
 
 /* Seconds after which what was not used is half as likely to be as what was just used. */
 static const double FRESH_S = 300;
+/* How much less likely the end of an answer is gone on from than a turn of a user's, until it was. */
+static const double AT_AN_END = 0.25;
 /* What fetching from a lower tier costs of reading again, roughly. */
 static const double FROM_HOST = 0.05, FROM_DISK = 0.2;
 
@@ -16,7 +18,8 @@ double tree_loss(const struct q_tree *t, const struct tree_node *n)
     while (kept->parent && !tree_has(kept)) kept = kept->parent;
     double again = cost_of(t, n) - cost_of(t, kept), age = t->en.seconds() - n->used_s;
     double least = (n->depth - kept->depth) * 1e-9;   /* where no time is known, tokens decide */
-    return (again > least ? again : least) * (1.0 + n->hits + (n->n_children > 1 ? n->n_children - 1 : 0)) * FRESH_S / (FRESH_S + (age > 0 ? age : 0));
+    double likely = n->kind == Q_TREE_END && !n->hits ? AT_AN_END : 1.0 + n->hits + (n->n_children > 1 ? n->n_children - 1 : 0);
+    return (again > least ? again : least) * likely * FRESH_S / (FRESH_S + (age > 0 ? age : 0));
 }
 
 double tree_tier_loss(const struct q_tree *t, const struct tree_node *n, enum q_tier tier)
@@ -78,7 +81,7 @@ struct tree_node *tree_least(const struct q_tree *t, enum q_tier tier, const str
     for (struct tree_node *n = t->root.child; n && seen < t->c.tier[tier].n; n = tree_next(n, &t->root)) {
         if (!on(n, tier)) continue;
         seen++;
-        if (n == but || (tier == Q_TIER_DISK && n->file->refs > 1)) continue;
+        if (n == but || (tier == Q_TIER_DEVICE && n == t->got) || (tier == Q_TIER_DISK && n->file->refs > 1)) continue;
         double loss = tree_tier_loss(t, n, tier) / (double)tree_tier_bytes(t, n, tier);
         if (!best || loss < least) best = n, least = loss;
     }

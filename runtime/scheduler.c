@@ -1,5 +1,4 @@
 #include "scheduler_impl.h"
-#include "answer_reuse.h"
 #include "clock.h"
 #include "kv.h"
 #include "model.h"
@@ -8,6 +7,7 @@
 #include <string.h>
 
 enum { MOST_BIAS = 1000 };
+static const double MOVES = 0.02;
 static const double ASK_WAITING_S = 0.05;   /* how often those who wait are asked whether they still do */
 
 struct q_sched_engine q_sched_engine_of(struct q_engine *en)
@@ -16,9 +16,11 @@ struct q_sched_engine q_sched_engine_of(struct q_engine *en)
     int most = q_engine_max_rows(en), wide = q_engine_card(en)->kind == Q_CARD_CUDA || most < 256 ? most : 256;
     return (struct q_sched_engine){
         .engine = en, .tokenizer = q_engine_tokenizer(en), .n_vocab = q_engine_model(en)->config.n_vocab, .ctx = q_engine_ctx(en),
-        .max_seqs = q_engine_max_seqs(en), .max_snaps = q_engine_max_snaps(en), .max_rows = wide,
+        .max_seqs = q_engine_max_seqs(en), .max_rows = wide,
         .pages = q_engine_pages(en), .page_tokens = KV_PAGE, .promise = 1024,
-        .seq_open = q_seq_open, .seq_close = q_seq_close, .seq_clear = q_seq_clear, .seq_restore = q_seq_restore, .snap_close = q_snap_close, .submit = q_step_submit, .wait = q_step_wait, .seconds = clock_s};
+        .seq_open = q_seq_open, .seq_close = q_seq_close, .seq_clear = q_seq_clear, .seq_length = q_seq_length,
+        .seq_snapshot = q_seq_snapshot, .seq_restore = q_seq_restore, .submit = q_step_submit, .wait = q_step_wait, .seconds = clock_s,
+        .tree = q_tree_engine_of(en), .cache = {.max_snaps = q_engine_max_snaps(en), .device_bytes = SIZE_MAX}, .mark_every = 4096};
 }
 
 /* ---- opening ---- */
@@ -46,8 +48,13 @@ int q_sched_open(struct q_sched **out, const struct q_sched_engine *en, struct q
     s->slot = calloc((size_t)en->max_seqs, sizeof *s->slot);
     s->batch = calloc((size_t)en->max_seqs, sizeof *s->batch);
     s->rows = calloc((size_t)en->max_rows, sizeof *s->rows);
-    s->keeps = calloc((size_t)en->max_snaps + 1, sizeof *s->keeps);
-    int rc = s->slot && s->batch && s->rows && s->keeps ? open_slots(s, e) : q_fail(e, Q_EMEM, "no memory for a scheduler of %d rows", en->max_rows);
+    s->keeps = calloc((size_t)en->cache.max_snaps + 1, sizeof *s->keeps);
+    s->keeping = calloc((size_t)en->cache.max_snaps + 1, sizeof *s->keeping);
+    int rc = Q_OK;
+    if (!s->slot || !s->batch || !s->rows || !s->keeps || !s->keeping) rc = q_fail(e, Q_EMEM, "no memory for a scheduler of %d rows", en->max_rows);
+    for (int i = 0; !rc && i <= en->cache.max_snaps; i++) s->keeps[i].snap = &s->keeping[i].snap;
+    if (!rc) rc = open_slots(s, e);
+    if (!rc) rc = q_tree_open(&s->tree, &en->tree, &en->cache, e);
     if (rc) q_sched_close(s);
     else *out = s;
     return rc;
@@ -114,8 +121,17 @@ static void free_task(struct q_sched *s, struct sched_task *t)
     if (t->client) t->client->tasks--;
     leave_client(s, t->client);
     q_turn_close(&t->turn);
+    prompt_marks_free(&t->marks);
     free(t->known.at);
     free(t);
+}
+
+/* More than half of the snapshots would push out what others keep, unless the host takes them meanwhile. */
+static int most_marks(const struct q_sched *s)
+{
+    const struct q_tree_opts *c = &s->en.cache;
+    size_t host = c->host_bytes / (2 * s->en.tree.state_bytes + 1);
+    return (c->max_snaps > 4 ? c->max_snaps / 2 : c->max_snaps < 2 ? c->max_snaps : 2) + (host < 256 ? (int)host : 256);
 }
 
 int q_sched_add(struct q_sched *s, const struct q_sched_ask *ask, struct q_err *e)
@@ -129,13 +145,14 @@ int q_sched_add(struct q_sched *s, const struct q_sched_ask *ask, struct q_err *
     t->added_s = s->en.seconds();
     rc = know(t, ask->ids, ask->n, e);
     if (!rc) rc = q_turn_open(&t->turn, s->en.tokenizer, s->en.ctx, (int)ask->n, &t->ask.o, &t->answer, e);
+    if (!rc && s->en.cache.max_snaps)
+        rc = prompt_marks(&t->marks, s->en.tokenizer, ask->ids, (int)ask->n, s->en.mark_every, most_marks(s), e);
     if (!rc && !(t->client = join_client(s, ask->client))) rc = q_fail(e, Q_EMEM, "no memory for a request");
     if (rc) {
         free_task(s, t);
         return rc;
     }
     t->client->tasks++;
-    t->keep = place_to_keep(s->en.tokenizer, ask->ids, (int)ask->n);
     while (*end) end = &(*end)->next;
     *end = t;
     s->counts.waiting++;
@@ -154,7 +171,6 @@ static void end_task(struct q_sched *s, struct sched_task *t, const struct q_err
     if (t->begun) t->answer.prefill_s = (t->read_s > 0 ? t->read_s : now) - t->begun_s;
     if (t->read_s > 0) t->answer.decode_s = now - t->read_s;
     sched_leave(s, t);
-    sched_keep_place(s, t, 0);
     t->ask.ended(t->ask.arg, &t->answer, e);
     free_task(s, t);
 }
@@ -166,7 +182,8 @@ void q_sched_close(struct q_sched *s)
         q_turn_finish(&s->tasks->turn, Q_FINISH_CANCELLED);
         end_task(s, s->tasks, NULL);
     }
-    sched_drop_places(s);
+    for (int i = 0; s->tree && i < s->en.max_seqs; i++) sched_keep_end(s, &s->slot[i]);
+    q_tree_close(s->tree);
     for (int i = 0; s->slot && i < s->en.max_seqs; i++) {
         if (s->slot[i].seq) s->en.seq_close(s->slot[i].seq);
         free(s->slot[i].ids);
@@ -175,6 +192,7 @@ void q_sched_close(struct q_sched *s)
     free(s->batch);
     free(s->rows);
     free(s->keeps);
+    free(s->keeping);
     free(s);
 }
 
@@ -197,12 +215,6 @@ static void drop_cancelled(struct q_sched *s)
         q_turn_finish(&t->turn, Q_FINISH_CANCELLED);
         end_task(s, t, NULL);
     }
-}
-
-/* What the batch wanted to keep and did not. */
-static void drop_keeps(struct q_sched *s)
-{
-    for (int i = 0; i < s->n_batch; i++) sched_keep_place(s, s->batch[i], 0);
 }
 
 static void fail(struct q_sched *s, struct sched_task *t, const struct q_err *e)
@@ -234,22 +246,35 @@ static int submit(struct q_sched *s, enum sched_part part, q_ticket *ticket)
         int rc = sched_admit(s, &culprit, &e);
         if (!rc) rc = sched_plan(s, part, &culprit, &e);
         if (rc) {
-            drop_keeps(s);
+            sched_drop_keeps(s);
             fail(s, culprit, &e);
             continue;
         }
         if (!s->n_rows) return 0;
         struct q_step step = {.rows = s->rows, .n_rows = s->n_rows, .keeps = s->keeps, .n_keeps = s->n_keeps};
+        int wanted = s->n_keeps;
         rc = s->en.submit(s->en.engine, &step, ticket, &e);
         if (!rc) return 1;
-        drop_keeps(s);
+        sched_drop_keeps(s);
         if (rc == Q_ELIMIT && sched_forget_one(s)) continue;
+        if (rc == Q_ELIMIT && wanted && !s->no_keeps) {
+            s->no_keeps = 1;   /* others of this engine have the snapshots */
+            continue;
+        }
         take_apart(s, 0, &e);
     }
 }
 
+/* The step's snapshots and the slot's tokens are of the same lengths as their states. */
+static int keep(struct q_sched *s, struct sched_task *t, double token_s, struct q_err *e)
+{
+    int rc = sched_put_keeps(s, t, token_s, e), held = s->en.seq_length(t->slot->seq);
+    if (!rc && held != t->slot->n) rc = q_fail(e, Q_EINTERNAL, "a sequence holds %d tokens where %d were read", held, t->slot->n);
+    return rc;
+}
+
 /* What the step did for one task; i: its entry of the result. */
-static void advance(struct q_sched *s, struct sched_task *t, const struct q_result *r, int i)
+static void advance(struct q_sched *s, struct sched_task *t, const struct q_result *r, int i, double token_s)
 {
     struct sched_slot *l = t->slot;
     struct q_err e;
@@ -257,9 +282,13 @@ static void advance(struct q_sched *s, struct sched_task *t, const struct q_resu
     memcpy(l->ids + l->n, t->known.at + l->n, (size_t)t->rows * sizeof *l->ids);
     l->n += t->rows;
     l->used = ++s->tick;
+    l->used_s = s->en.seconds();
     t->client->served += t->rows;
     t->round = s->round;
-    sched_keep_place(s, t, 1);
+    if ((rc = keep(s, t, token_s, &e))) {
+        fail(s, t, &e);
+        return;
+    }
     if (t->answer.n_generated == 0 || t->rows > 1) s->counts.read += (unsigned long long)t->rows;
     if ((size_t)l->n < t->known.n) return;
     t->suspect = 0;
@@ -283,33 +312,58 @@ static int run(struct q_sched *s, enum sched_part part)
     struct q_err e;
     q_ticket ticket;
     double begin = s->en.seconds();
+    s->no_keeps = 0;
     if (!submit(s, part, &ticket)) return 0;
     int rc = s->en.wait(s->en.engine, ticket, &r, &e);
-    sched_learn(s, s->en.seconds() - begin);
+    double took = s->en.seconds() - begin, token_s = took / s->n_rows;
+    sched_learn(s, took);
     if (rc) {
-        drop_keeps(s);
+        sched_drop_keeps(s);
         take_apart(s, 1, &e);
         return 1;
     }
     for (int i = 0, out = 0; i < s->n_batch; i++) {
         struct sched_task *t = s->batch[i];
         int draws = t->draws;
-        advance(s, t, &r, out);
+        advance(s, t, &r, out, token_s);
         out += draws;
     }
     return 1;
 }
 
+/* Moves between the tree's tiers take a share of the time of steps; what one took too long is missing from the next. */
+static void move(struct q_sched *s, double stepped_s)
+{
+    s->move_s += MOVES * stepped_s;
+    if (!(s->move_s > 0)) return;
+    double begin = s->en.seconds();
+    q_tree_work(s->tree, s->move_s, 0);
+    s->move_s -= s->en.seconds() - begin;
+    if (s->move_s > 0) s->move_s = 0;
+}
+
 int q_sched_step(struct q_sched *s)
 {
+    double begin = s->en.seconds();
     drop_cancelled(s);
     sched_keep_promises(s);
     s->round++;
     int worked = 0;
     while (run(s, SCHED_DECODES)) worked = 1;
     sched_keep_promises(s);
-    return run(s, SCHED_PROMPTS) || worked;
+    worked |= run(s, SCHED_PROMPTS);
+    move(s, s->en.seconds() - begin);
+    return worked;
 }
+
+int q_sched_idle(struct q_sched *s)
+{
+    if (s->tasks) return 0;
+    for (int i = 0; i < s->en.max_seqs; i++) sched_keep_end(s, &s->slot[i]);
+    return q_tree_work(s->tree, 0.01, 1);
+}
+
+struct q_tree *q_sched_tree(struct q_sched *s) { return s->tree; }
 
 /* ---- looking ---- */
 
@@ -321,6 +375,7 @@ struct sched_counts q_sched_counts(const struct q_sched *s)
         c.waiting += !t->slot;
         c.reading += sched_reads(t);
     }
+    c.tree = q_tree_counts(s->tree);
     return c;
 }
 

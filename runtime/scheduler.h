@@ -14,8 +14,9 @@
  *    Should pages run out all the same, kept beginnings go first, then the youngest task leaves its slot: it waits, and reads
  *    again later what it had, its tokens included. Nothing fails for lack of pages.
  *  - Cancelled tasks are gone, and their slots free, before the next step.
- *  - What was read before is not read again: slots remember their tokens, and snapshots are kept at the ends of turns (answer_reuse.h says
- *    where). A task whose prompt begins with one that is being read now waits until that can be shared: n answers to one prompt read it once.
+ *  - What was read before is not read again: slots remember their tokens, and a prefix tree (prefix_tree.h) keeps the state at the ends of
+ *    turns (prompt_marks.h says where). A task whose prompt begins with one that is being read now waits until that can be shared: n
+ *    answers to one prompt read it once. What the tree moves between tiers takes a small share of the time of steps.
  *  - A step that fails fails nobody but who made it fail: its tasks run again, one at a time.
  *
  * It knows no sockets, no threads and no clock but its engine's (struct q_sched_engine), so tests run it on a made-up one.
@@ -24,25 +25,30 @@
 #define Q_SCHED_H
 
 #include "answer.h"
+#include "prefix_tree.h"
 
 /* The engine as a scheduler sees it. The calls are those of engine.h; the scheduler is their only caller. */
 struct q_sched_engine {
     struct q_engine *engine;
     const struct tokenizer *tokenizer;   /* NULL: ids are all there is */
-    int n_vocab, ctx, max_seqs, max_snaps;
+    int n_vocab, ctx, max_seqs;
     int max_rows;                        /* of a step; at least max_seqs */
     int pages, page_tokens;              /* KV pages; together at least a full context */
     int promise;                         /* tokens of an answer that pages are promised for at first; most are shorter */
     int (*seq_open)(struct q_engine *en, struct q_seq **s, struct q_err *e);
     void (*seq_close)(struct q_seq *s);
     void (*seq_clear)(struct q_seq *s);
+    int (*seq_length)(const struct q_seq *s);
+    int (*seq_snapshot)(struct q_seq *s, struct q_snap **snap, struct q_err *e);
     int (*seq_restore)(struct q_seq *s, const struct q_snap *snap, struct q_err *e);
-    void (*snap_close)(struct q_snap *snap);
     int (*submit)(struct q_engine *en, const struct q_step *step, q_ticket *t, struct q_err *e);
     int (*wait)(struct q_engine *en, q_ticket t, struct q_result *r, struct q_err *e);
     double (*seconds)(void);
+    struct q_tree_engine tree;
+    struct q_tree_opts cache;            /* what may be kept; max_snaps: at most the engine's */
+    int mark_every;                      /* tokens of a long prompt between places that are kept; 0: only the ends of turns */
 };
-/* That of a real engine. */
+/* That of a real engine: all its snapshots, nothing on the host or on disk. */
 struct q_sched_engine q_sched_engine_of(struct q_engine *en);
 
 /* All borrowed until `ended`. The callbacks are called from q_sched_step. */
@@ -65,6 +71,10 @@ void q_sched_close(struct q_sched *s);
 int q_sched_add(struct q_sched *s, const struct q_sched_ask *ask, struct q_err *e);
 /* One round: a step of the engine, or two. 0: there is no task. */
 int q_sched_step(struct q_sched *s);
+/* While there is no task: the ends of answers are kept, copies made ahead of need. 0: nothing is left to do. Takes some 10 ms. */
+int q_sched_idle(struct q_sched *s);
+/* What is kept; borrowed. */
+struct q_tree *q_sched_tree(struct q_sched *s);
 
 struct sched_counts {
     int slots, running, reading, waiting;    /* now; reading: of the running ones, those with prompt left */
@@ -73,6 +83,7 @@ struct sched_counts {
     unsigned long long preempted;
     double busy_s;                           /* in steps */
     double decode_step_s, row_s;             /* of late: a step of decodes alone; what a row of a prompt adds */
+    struct q_tree_counts tree;
 };
 struct sched_counts q_sched_counts(const struct q_sched *s);
 

@@ -1,6 +1,5 @@
 /* Who gets a slot next, and what is promised to it. */
 #include "scheduler_impl.h"
-#include <string.h>
 
 enum { WORTH_WAITING = 32 };   /* tokens that a task need not read if it waits for another's */
 
@@ -18,16 +17,17 @@ static int need(const struct q_sched *s, const struct sched_task *t)
 /* Tokens that `t` has in common with what a running task is about to keep. */
 static int soon(const struct sched_task *t, const struct sched_task *running)
 {
-    int n = running->keep;
-    if (n <= running->slot->n || (size_t)n >= t->known.n) return 0;
-    return memcmp(t->known.at, running->known.at, (size_t)n * sizeof *t->known.at) ? 0 : n;
+    size_t same = 0, most = t->known.n - 1 < running->known.n ? t->known.n - 1 : running->known.n;
+    if (!sched_next_mark(running, running->slot->n, (int)most)) return 0;
+    while (same < most && t->known.at[same] == running->known.at[same]) same++;
+    return sched_next_mark(running, running->slot->n, (int)same);
 }
 
 /* Another task reads now what this one needs. */
 static int had_better_wait(const struct q_sched *s, const struct sched_task *t)
 {
     int best = 0;
-    if (!s->en.max_snaps) return 0;
+    if (!s->en.cache.max_snaps) return 0;
     for (const struct sched_task *r = s->tasks; r; r = r->next)
         if (r->slot && !r->suspect && soon(t, r) > best) best = soon(t, r);
     return best >= WORTH_WAITING && best >= sched_held(s, t) + WORTH_WAITING;

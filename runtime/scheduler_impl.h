@@ -1,5 +1,5 @@
 /* What the scheduler's files share: scheduler.c (tasks and the round), scheduler_plan.c (rows of a step), scheduler_admit.c (who gets a
- * slot), scheduler_keep.c (what slots and snapshots remember).
+ * slot), scheduler_keep.c (what slots and the prefix tree remember).
  *
  * Invariants: a task with a slot is that slot's task. slot->ids[0, n) are the tokens its sequence holds; while it has a task they are the
  * first n of task->known, and n < known.n between steps. So reading a prompt, decoding and reading again after a preemption are
@@ -8,6 +8,7 @@
 #ifndef Q_SCHED_IMPL_H
 #define Q_SCHED_IMPL_H
 
+#include "prompt_marks.h"
 #include "scheduler.h"
 #include "turn.h"
 
@@ -23,16 +24,17 @@ struct sched_slot {
     int32_t *ids;                    /* owned: [ctx] */
     int n;
     struct sched_task *task;         /* NULL: idle */
+    int kept;                        /* length at which the tree was offered it last */
     unsigned long long used;         /* tick of its last step */
+    double used_s;
 };
 
-/* A beginning of prompts, kept. */
-struct sched_place {
-    struct sched_place *next;
-    struct q_snap *snap;             /* owned */
-    int32_t *ids;                    /* owned: [n] */
-    int n;
-    unsigned long long used;
+/* A snapshot that the step being made is to take. */
+struct sched_keeping {
+    struct sched_task *task;
+    int at;                          /* tokens */
+    enum q_tree_kind kind;
+    struct q_snap *snap;             /* owned, NULL until the step is submitted */
 };
 
 struct sched_task {
@@ -44,14 +46,13 @@ struct sched_task {
     struct tok_ids known;            /* owned: the prompt and what was drawn */
     struct sched_slot *slot;         /* NULL: it waits */
     unsigned long long number;       /* of arrival */
-    int keep;                        /* length at which its state is to be kept */
+    struct prompt_marks marks;       /* owned: lengths at which its state is to be kept */
     int promised;                    /* KV pages, while it has a slot */
     int begun, suspect;              /* suspect: it was in a step that failed, and runs alone until a token was drawn */
     double added_s, begun_s, read_s; /* read_s: when the prompt had been read; 0: not yet */
     double asked_s;                  /* when a waiting one was asked last whether it is cancelled */
     int rows, draws;                 /* of the step being made */
     unsigned long long round;        /* in which it was in a step last */
-    struct sched_place *place;       /* owned, NULL: to be kept by the step being made */
 };
 
 struct q_sched {
@@ -59,11 +60,13 @@ struct q_sched {
     struct sched_slot *slot;         /* owned: [en.max_seqs] */
     struct sched_task *tasks;        /* owned: oldest first */
     struct sched_client *clients;    /* owned: those with tasks */
-    struct sched_place *places;      /* owned */
-    int n_places;
+    struct q_tree *tree;             /* owned */
+    double move_s;                   /* seconds that the tree may still spend on moves */
     unsigned long long next_number, tick, round;
     struct q_row *rows;              /* owned: [en.max_rows] */
-    struct q_keep *keeps;            /* owned: [en.max_snaps + 1] */
+    struct q_keep *keeps;            /* owned: [en.cache.max_snaps + 1] keeps[i].snap is &keeping[i].snap */
+    struct sched_keeping *keeping;   /* owned: as long */
+    int no_keeps;                    /* none in this step: there is no room, whatever goes */
     struct sched_task **batch;       /* owned: [en.max_seqs] tasks of the step being made, in the order of their rows */
     int n_batch, n_rows, n_keeps;
     int chunk;                       /* rows of prompts in the last step that had any */
@@ -90,15 +93,20 @@ void sched_keep_promises(struct q_sched *s);
 /* ---- scheduler_keep.c ---- */
 /* Makes an idle slot the task's, holding the longest known beginning of its tokens. */
 int sched_reach(struct q_sched *s, struct sched_task *t, struct q_err *e);
-/* How many of the task's tokens an idle slot or a place holds. */
+/* How many of the task's tokens an idle slot or a checkpoint holds. */
 int sched_held(const struct q_sched *s, const struct sched_task *t);
-/* The task's rows of this step pass the length that is to be kept: notes it in keeps. */
-void sched_want_place(struct q_sched *s, struct sched_task *t, int first_row);
-/* After the step: what was kept becomes known, or is dropped. */
-void sched_keep_place(struct q_sched *s, struct sched_task *t, int good);
+/* The last of the task's marks in (after, most]; 0: none. */
+int sched_next_mark(const struct sched_task *t, int after, int most);
+/* Notes the marks that the task's rows of this step pass, as far as there is room. */
+void sched_want_keeps(struct q_sched *s, struct sched_task *t, int first_row);
+/* After the step: the task's snapshots become the tree's. Q_EINTERNAL: one is not as long as it should be. */
+int sched_put_keeps(struct q_sched *s, const struct sched_task *t, double token_s, struct q_err *e);
+/* Those that the step took and nobody wants. */
+void sched_drop_keeps(struct q_sched *s);
+/* An idle slot's end becomes a checkpoint, if it is worth one. */
+void sched_keep_end(struct q_sched *s, struct sched_slot *l);
 /* Gives KV pages back that only memories hold, the longest unused first; 0: there are none. */
 int sched_forget_one(struct q_sched *s);
 void sched_forget_slot(struct q_sched *s, struct sched_slot *slot);
-void sched_drop_places(struct q_sched *s);
 
 #endif

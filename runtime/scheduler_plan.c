@@ -19,7 +19,7 @@ static int add(struct q_sched *s, struct sched_task *t, int n, struct q_err *e)
         s->rows[first + i] = (struct q_row){.seq = l->seq, .token = t->known.at[l->n + i], .pos = {-1, -1, -1}, .parent = -1};
     s->batch[s->n_batch++] = t;
     s->n_rows += n;
-    sched_want_place(s, t, first);
+    sched_want_keeps(s, t, first);
     return t->draws ? q_turn_draw(&t->turn, &s->rows[last], e) : Q_OK;
 }
 

@@ -47,7 +47,7 @@ int q_turn_open(struct q_turn *t, const struct tokenizer *tokenizer, int ctx, in
 {
     *t = (struct q_turn){.o = o, .out = out, .tokenizer = tokenizer, .ctx = ctx, .id = -1,
                          .sampling = {.p = o->sampling, .bias_id = o->bias_id, .bias = o->bias, .n_bias = o->n_bias}};
-    *out = (struct q_answer){.n_prompt = n_prompt, .stopped_by = -1};
+    *out = (struct q_answer){.n_prompt = n_prompt, .stopped_by = -1, .other = -1};
     int rc = q_stops_open(&t->stops, o->stop, o->n_stop, e);
     /* What no penalty looks at is not counted, nor sent with each step. */
     if (!rc) rc = q_history_open(&t->history, has_penalties(&o->sampling) ? o->sampling.last_n : 0, e);

@@ -56,15 +56,52 @@ static void put_cache(const struct queue_counts *c, struct text *t)
     struct text labels = {0};
     const char *name = "prompt_cache_total";
     expo_head(t, name, "counter",
-              "Prompts by their beginning: hit (slot, snapshot), or miss: empty (nothing kept), different (what is kept begins otherwise), no_place "
-              "(it goes another way, and its state was not kept there), busy (the same, in use).");
+              "Prompts by their beginning: hit (slot: an answer's own sequence; device, host, disk: a checkpoint there), or miss: empty "
+              "(nothing kept), different (what is kept begins otherwise), evicted (it was kept, and gone for others), no_place (it goes another way, and its state "
+              "was not kept there), busy (the same, in use).");
     for (int r = Q_REUSE_SLOT; r < Q_REUSE_KINDS; r++) {
-        expo_label(&labels, "result", r <= Q_REUSE_SNAPSHOT ? "hit" : "miss");
+        expo_label(&labels, "result", r <= Q_REUSE_DISK ? "hit" : "miss");
         put_labelled(t, &labels, name, "reason", q_reuse_name(r), c->reuse[r]);
     }
     text_free(&labels);
     expo_one(t, "prompt_shared_tokens_total", "counter",
              "Tokens of prompts that something kept had in common with them, taken from there or not.", (double)c->shared);
+}
+
+static const enum q_tier tiers[] = {Q_TIER_DEVICE, Q_TIER_HOST, Q_TIER_DISK};
+
+/* One family, a sample a tier; `at`: where in the tier's counts. A budget that is none is not told. */
+static void put_tiers(const struct q_tree_counts *c, struct text *t, const char *name, const char *type, const char *help,
+                      double (*value)(const struct q_tree_tier_counts *))
+{
+    struct text labels = {0};
+    expo_head(t, name, type, help);
+    for (size_t i = 0; i < sizeof tiers / sizeof *tiers; i++) {
+        double v = value(&c->tier[tiers[i]]);
+        if (v < 0) continue;
+        expo_label(&labels, "tier", q_tier_name(tiers[i]));
+        expo_value(t, name, "", &labels, v);
+    }
+    text_free(&labels);
+}
+
+static double tier_n(const struct q_tree_tier_counts *c) { return c->n; }
+static double tier_bytes(const struct q_tree_tier_counts *c) { return (double)c->bytes; }
+static double tier_budget(const struct q_tree_tier_counts *c) { return c->budget == SIZE_MAX ? -1 : (double)c->budget; }
+static double tier_got(const struct q_tree_tier_counts *c) { return (double)c->got; }
+static double tier_put(const struct q_tree_tier_counts *c) { return (double)c->put; }
+static double tier_given(const struct q_tree_tier_counts *c) { return (double)c->given; }
+
+static void put_checkpoints(const struct q_tree_counts *c, struct text *t)
+{
+    put_tiers(c, t, "checkpoints", "gauge", "Places of prompts whose state is kept, by tier; one may lie on several.", tier_n);
+    put_tiers(c, t, "checkpoint_bytes", "gauge", "Bytes of them.", tier_bytes);
+    put_tiers(c, t, "checkpoint_budget_bytes", "gauge", "Bytes that they may take; none for a tier that its slots and KV pages bound.", tier_budget);
+    put_tiers(c, t, "checkpoints_used_total", "counter", "Times that a prompt went on from one.", tier_got);
+    put_tiers(c, t, "checkpoints_put_total", "counter", "Checkpoints that came to the tier.", tier_put);
+    put_tiers(c, t, "checkpoints_gone_total", "counter", "Checkpoints that left the tier.", tier_given);
+    expo_one(t, "checkpoints_lost_total", "counter", "Checkpoints that left the last tier they were on.", (double)c->lost);
+    expo_one(t, "checkpoint_move_seconds_total", "counter", "Seconds that the engine's thread spent on moving them.", c->move_s);
 }
 
 static void put_times(const struct queue_counts *c, struct text *t)
@@ -110,6 +147,7 @@ void api_metrics(struct http_request *rq)
     if (worker_state(sv->worker) == WORKER_READY) {
         struct sched_counts s = worker_counts(sv->worker);
         put_engine(&s, &t);
+        put_checkpoints(&s.tree, &t);
     }
     http_put_metrics(sv->http, &t);
     http_reply_text(rq, 200, EXPOSITION_TYPE, &t);

@@ -58,6 +58,24 @@ static int all_ended(const struct exchange *x)
     return 1;
 }
 
+/* Where the prompt leaves what is kept: "; token 412 differs, in message 1 (system)". Tokens themselves only where texts are logged. */
+static const char *tell_difference(const struct exchange *x, char *to, size_t cap)
+{
+    const struct q_answer *a = &x->track[0].outcome.answer;
+    const struct tok_ids *ids = &job_asked(x->track[0].job)->prompt;
+    const struct tokenizer *tk = q_engine_tokenizer(worker_engine(x->sv->worker));
+    *to = 0;
+    if (a->other < 0 || (size_t)a->n_shared >= ids->n) return to;
+    int n = snprintf(to, cap, "; token %d differs", a->n_shared);
+    if (x->sv->o.log_text) {
+        struct tok_str is = tok_piece(tk, ids->at[a->n_shared]), was = tok_piece(tk, a->other);
+        n += snprintf(to + n, cap - (size_t)n, ": '%.*s' was '%.*s'", (int)(is.n < 40 ? is.n : 40), is.at ? is.at : "", (int)(was.n < 40 ? was.n : 40),
+                      was.at ? was.at : "");
+    }
+    if (a->message) snprintf(to + n, cap - (size_t)n, ", in message %d (%s)", a->message, a->role[0] ? a->role : "no role");
+    return to;
+}
+
 static void note(struct http_request *rq, const struct exchange *x)
 {
     static const char *const finish[] = {"stop", "length", "cancelled"};
@@ -70,10 +88,11 @@ static void note(struct http_request *rq, const struct exchange *x)
     } else {
         add_usage(x, &u);
         const struct q_answer *first = &x->track[0].outcome.answer;
-        char cut[40] = "";
+        char cut[40] = "", differs[200];
         if (u.n_cut) snprintf(cut, sizeof cut, "%d left out, ", u.n_cut);
-        http_note(rq, "prompt %d (%s%d cached: %s), answer %d, %s, %.1f tok/s", u.n_prompt, cut, u.n_cached, q_reuse_name(first->reuse), u.n_generated,
-                  x->n > 1 ? "several" : finish[first->finish], u.decode_s > 0 ? u.n_timed / u.decode_s : 0);
+        http_note(rq, "prompt %d (%s%d cached: %s%s), answer %d, %s, %.1f tok/s", u.n_prompt, cut, u.n_cached, q_reuse_name(first->reuse),
+                  tell_difference(x, differs, sizeof differs), u.n_generated, x->n > 1 ? "several" : finish[first->finish],
+                  u.decode_s > 0 ? u.n_timed / u.decode_s : 0);
     }
 }
 

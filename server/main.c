@@ -141,7 +141,10 @@ static int open_server(struct server *sv, struct listener *l, struct q_err *e)
     sv->o.cli.engine.say_arg = &sv->o;
     sv->o.cli.engine.progress = load_progress;
     sv->o.cli.engine.progress_arg = &sv->load;
-    const struct worker_opts w = {.engine = sv->o.cli.engine, .jinja = sv->jinja, .queue = sv->queue, .changed = on_worker, .arg = sv};
+    if (o->cache_device_given) sv->o.cli.engine.snap_bytes = &sv->o.cache_device;
+    const struct cache_opts cache = {o->cache_host, o->cache_disk, o->cache_host_given, o->cache_dir, o->cache_every};
+    const struct worker_opts w = {.engine = sv->o.cli.engine, .cache = cache, .jinja = sv->jinja, .queue = sv->queue, .changed = on_worker,
+                                  .arg = sv};
     rc = worker_start(&sv->worker, &w, e);
     if (!rc) rc = http_start(&sv->http, sv, l->fd, routes, sizeof routes / sizeof *routes, e);
     return rc;

@@ -5,7 +5,8 @@
 #include <string.h>
 
 enum { OPT_HOST = CLI_OWN, OPT_PORT, OPT_QUEUE, OPT_DRAIN, OPT_ALIAS, OPT_KEY, OPT_KEYS, OPT_TEMPLATE, OPT_KWARGS,
-       OPT_CORS, OPT_MAX_BODY, OPT_HEADER_TIME, OPT_BODY_TIME, OPT_QUIET, OPT_LOG_JSON, OPT_LOG_TEXT, OPT_PARALLEL, OPT_TRUNCATE };
+       OPT_CORS, OPT_MAX_BODY, OPT_HEADER_TIME, OPT_BODY_TIME, OPT_QUIET, OPT_LOG_JSON, OPT_LOG_TEXT, OPT_PARALLEL, OPT_TRUNCATE,
+       OPT_CACHE_DEVICE, OPT_CACHE_HOST, OPT_CACHE_DISK, OPT_CACHE_DIR, OPT_CACHE_EVERY };
 
 static const struct option longs[] = {CLI_LONG,
                                       {"host", 1, 0, OPT_HOST},
@@ -13,6 +14,11 @@ static const struct option longs[] = {CLI_LONG,
                                       {"queue", 1, 0, OPT_QUEUE},
                                       {"parallel", 1, 0, OPT_PARALLEL},
                                       {"truncate", 1, 0, OPT_TRUNCATE},
+                                      {"cache-device", 1, 0, OPT_CACHE_DEVICE},
+                                      {"cache-host", 1, 0, OPT_CACHE_HOST},
+                                      {"cache-disk", 1, 0, OPT_CACHE_DISK},
+                                      {"cache-dir", 1, 0, OPT_CACHE_DIR},
+                                      {"cache-every", 1, 0, OPT_CACHE_EVERY},
                                       {"drain", 1, 0, OPT_DRAIN},
                                       {"alias", 1, 0, OPT_ALIAS},
                                       {"api-key", 1, 0, OPT_KEY},
@@ -43,6 +49,12 @@ static void help(void)
            "  --queue N           requests that may wait besides those (default 64); more get 429\n"
            "  --truncate HOW      a prompt too long for the context loses its oldest turns (head) or those in the middle (middle), where the request\n"
            "                      does not say; default: none, it is refused\n"
+           "  --cache-device SIZE keep checkpoints of prompts that were read, so that a next one goes on from there: on the device this\n"
+           "                      much (512MiB, 2GiB; default: 4 more than --parallel), 0: none anywhere\n"
+           "  --cache-host SIZE   ... then in host memory (default: a quarter of what is free, at most 8GiB; 0: none)\n"
+           "  --cache-disk SIZE   ... then on disk, where they survive a restart (default 0: none)\n"
+           "  --cache-dir DIR     where on disk (default: the user's cache directory)\n"
+           "  --cache-every N     tokens of a long prompt between checkpoints, besides those at the ends of turns (default 4096; 0: none)\n"
            "  --max-body MIB      the largest body of a request (default 16)\n"
            "  --header-time S     seconds within which a request's headers must be there (default 30)\n"
            "  --body-time S       seconds for its body (default 300)\n"
@@ -94,6 +106,11 @@ static int own_option(struct options *o, int opt, const char *value)
     case OPT_QUEUE: return number(o, "--queue", value, 1, 4096, &o->queue);
     case OPT_PARALLEL: return number(o, "--parallel", value, 1, 256, &o->parallel);
     case OPT_TRUNCATE: return set_cut(o, value);
+    case OPT_CACHE_DEVICE: o->cache_device_given = 1; return cli_bytes(&o->cli, "--cache-device", value, &o->cache_device);
+    case OPT_CACHE_HOST: o->cache_host_given = 1; return cli_bytes(&o->cli, "--cache-host", value, &o->cache_host);
+    case OPT_CACHE_DISK: return cli_bytes(&o->cli, "--cache-disk", value, &o->cache_disk);
+    case OPT_CACHE_DIR: o->cache_dir = value; return 0;
+    case OPT_CACHE_EVERY: return number(o, "--cache-every", value, 0, 1 << 24, &o->cache_every);
     case OPT_DRAIN: return number(o, "--drain", value, 0, 3600, &o->drain_s);
     case OPT_ALIAS: o->alias = value; return 0;
     case OPT_KEY: return add_key(o, value);
@@ -122,6 +139,9 @@ static int check(const struct options *o)
 {
     if (o->cli.engine.preset) return cli_usage(&o->cli, "a preset has no tokenizer, so it cannot be served; expected -m FILE");
     if (!o->cli.engine.model) return cli_usage(&o->cli, "expected -m FILE");
+    if (o->cache_device_given && !o->cache_device && (o->cache_host || o->cache_disk))
+        return cli_usage(&o->cli, "checkpoints reach host memory and disk through the device: --cache-device 0 is none anywhere");
+    if (o->cache_dir && !o->cache_disk) return cli_usage(&o->cli, "--cache-dir without --cache-disk SIZE: nothing would be written there");
     if (o->kwargs && !is_json_object(o->kwargs)) return cli_usage(&o->cli, "--chat-template-kwargs expects a JSON object");
     if (o->alias && (!*o->alias || strlen(o->alias) > 200)) return cli_usage(&o->cli, "--alias expects a name of 1 to 200 bytes");
     if (o->alias && !utf8_valid(o->alias, strlen(o->alias))) return cli_usage(&o->cli, "--alias expects UTF-8");
@@ -139,6 +159,7 @@ int options_read(struct options *o, int argc, char **argv)
     o->max_body_mib = 16;         /* JSON of small values takes some 30 times its length when parsed */
     o->header_s = 30;
     o->body_s = 300;
+    o->cache_every = 4096;
     o->quiet_s = 10;              /* below the 15 s that the strictest readers bear */
     o->cli.engine.ctx_hint = 1 << 20; /* as much as the model was trained for, or as fits */
     o->cli.engine.fit = 1;

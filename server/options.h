@@ -12,6 +12,10 @@ struct options {
     struct q_cli cli;
     const char *host;            /* 127.0.0.1 */
     int port;                    /* 8080; 0: any free one */
+    size_t cache_device, cache_host, cache_disk;   /* bytes of checkpoints */
+    int cache_device_given, cache_host_given;
+    const char *cache_dir;       /* NULL: the user's cache directory */
+    int cache_every;             /* tokens of a long prompt between checkpoints */
     int queue;                   /* requests that may wait */
     int parallel;                /* that run at once; 0: as the device says */
     int drain_s;                 /* how long SIGTERM lets requests go on */

@@ -1,8 +1,10 @@
 #include "queue.h"
 #include "runtime/cli.h"
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum place { QUEUED, TAKEN, RUNNING };
 
@@ -27,7 +29,11 @@ int queue_open(struct queue **out, int most, struct q_err *e)
     struct queue *q = calloc(1, sizeof *q);
     if (!q) return q_fail(e, Q_EMEM, "no memory for a queue");
     pthread_mutex_init(&q->lock, NULL);
-    pthread_cond_init(&q->changed, NULL);
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&q->changed, &clock);
+    pthread_condattr_destroy(&clock);
     q->most = most;
     q->slots = 1;
     *out = q;
@@ -99,11 +105,37 @@ static void take_out(struct queue *q, struct entry *x)
     memmove(x, x + 1, (size_t)(q->entry + --q->n - x) * sizeof *x);
 }
 
+/* With the lock held. Non-zero: the time is over. */
+static int wait_until(struct queue *q, const struct timespec *end) { return pthread_cond_timedwait(&q->changed, &q->lock, end) == ETIMEDOUT; }
+
+static struct timespec after(int ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += ms / 1000;
+    t.tv_nsec += ms % 1000 * 1000000L;
+    if (t.tv_nsec >= 1000000000L) t.tv_sec++, t.tv_nsec -= 1000000000L;
+    return t;
+}
+
+int queue_closed(struct queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    int closed = q->closed;
+    pthread_mutex_unlock(&q->lock);
+    return closed;
+}
+
 struct job *queue_take(struct queue *q, int wait)
 {
     struct entry *x;
+    struct timespec end = after(wait > 0 ? wait : 0);
     pthread_mutex_lock(&q->lock);
-    while (!(x = first_queued(q)) && wait && !q->closed) pthread_cond_wait(&q->changed, &q->lock);
+    while (!(x = first_queued(q)) && wait && !q->closed) {
+        if (wait < 0) pthread_cond_wait(&q->changed, &q->lock);
+        else if (wait_until(q, &end)) break;
+    }
+    if (!x) x = first_queued(q);
     struct job *j = x ? x->job : NULL;
     if (x) x->place = TAKEN;
     pthread_mutex_unlock(&q->lock);

@@ -32,8 +32,10 @@ void queue_free(struct queue *q);
 void queue_set_slots(struct queue *q, int slots);
 /* The queue holds the job until it is done or was removed. */
 enum queue_push queue_push(struct queue *q, struct job *j);
-/* The oldest that was not taken; it still waits. wait: until there is one. NULL: there is none (wait: closed and empty). */
+/* The oldest that was not taken; it still waits. wait: milliseconds. NULL: there is none, or it is closed and empty. */
+enum { QUEUE_MOMENT = 5, QUEUE_FOREVER = -1 };
 struct job *queue_take(struct queue *q, int wait);
+int queue_closed(struct queue *q);
 /* A taken one runs from now on. */
 void queue_begin(struct queue *q, struct job *j);
 /* The outcome of a taken one becomes the job's, the counters move. */

@@ -6,6 +6,7 @@
 struct tasks {
     struct queue *queue;             /* borrowed */
     const struct tokenizer *tokenizer;
+    struct cache *cache;             /* owned; the scheduler's */
     struct q_sched *sched;           /* owned */
     int n;                           /* tasks that have not ended */
     pthread_mutex_t lock;
@@ -22,15 +23,17 @@ struct task {
     struct q_err err;                /* why it is given up, if err.code */
 };
 
-int tasks_open(struct tasks **out, struct q_engine *en, struct queue *q, struct q_err *e)
+int tasks_open(struct tasks **out, struct q_engine *en, struct queue *q, const struct cache_opts *cache, void (*say)(void *arg, const char *line),
+               void *say_arg, struct q_err *e)
 {
     struct tasks *t = calloc(1, sizeof *t);
     if (!t) return q_fail(e, Q_EMEM, "no memory for the engine's thread");
-    const struct q_sched_engine se = q_sched_engine_of(en);
+    struct q_sched_engine se = q_sched_engine_of(en);
     t->queue = q;
     t->tokenizer = se.tokenizer;
     t->view = calloc((size_t)se.max_seqs, sizeof *t->view);
-    int rc = t->view ? q_sched_open(&t->sched, &se, e) : q_fail(e, Q_EMEM, "no memory for %d slots", se.max_seqs);
+    int rc = cache_open(&t->cache, cache, en, &se, say, say_arg, e);
+    if (!rc) rc = t->view ? q_sched_open(&t->sched, &se, e) : q_fail(e, Q_EMEM, "no memory for %d slots", se.max_seqs);
     pthread_mutex_init(&t->lock, NULL);
     if (rc) {
         tasks_close(t);
@@ -46,6 +49,7 @@ void tasks_close(struct tasks *t)
 {
     if (!t) return;
     q_sched_close(t->sched);
+    cache_close(t->cache);
     pthread_mutex_destroy(&t->lock);
     free(t->view);
     free(t);
@@ -130,13 +134,6 @@ static void add(struct tasks *t, struct job *j)
     if (q_sched_add(t->sched, &a, &o.err)) finish(k, &o);
 }
 
-/* 0: none is there and none will come. */
-static int take_jobs(struct tasks *t)
-{
-    for (struct job *j; (j = queue_take(t->queue, !t->n));) add(t, j);
-    return t->n;
-}
-
 static void publish(struct tasks *t)
 {
     struct sched_counts c = q_sched_counts(t->sched);
@@ -144,6 +141,24 @@ static void publish(struct tasks *t)
     t->counts = c;
     q_sched_view(t->sched, t->view, c.slots);
     pthread_mutex_unlock(&t->lock);
+}
+
+/* How long to wait for a job: not at all while there is work, a moment while there is some with what was kept. */
+static int patience(struct tasks *t)
+{
+    if (t->n) return 0;
+    int more = q_sched_idle(t->sched);
+    publish(t);
+    return more ? QUEUE_MOMENT : QUEUE_FOREVER;
+}
+
+/* 0: none is there and none will come. */
+static int take_jobs(struct tasks *t)
+{
+    struct job *j = queue_take(t->queue, 0);
+    while (!j && !t->n && (j = queue_take(t->queue, patience(t))) == NULL && !queue_closed(t->queue)) continue;
+    for (; j; j = queue_take(t->queue, 0)) add(t, j);
+    return t->n;
 }
 
 void tasks_run(struct tasks *t)

@@ -5,12 +5,14 @@
 #ifndef S_TASKS_H
 #define S_TASKS_H
 
+#include "cache.h"
 #include "queue.h"
 #include "runtime/scheduler.h"
 
 struct tasks;
-int tasks_open(struct tasks **t, struct q_engine *en, struct queue *q, struct q_err *e);
-/* Until the queue is closed and all is done. */
+int tasks_open(struct tasks **t, struct q_engine *en, struct queue *q, const struct cache_opts *cache, void (*say)(void *arg, const char *line),
+               void *say_arg, struct q_err *e);
+/* Until the queue is closed and all is done. While nobody asks, what was read is copied and written ahead of need. */
 void tasks_run(struct tasks *t);
 void tasks_close(struct tasks *t);
 /* As of the last step. */

@@ -49,7 +49,7 @@ static int open_all(struct worker *w, struct q_err *e)
     if (!rc && w->o.engine.progress) w->o.engine.progress(w->o.engine.progress_arg, "warm-up", 0.97);
     if (!rc) rc = warm_up(w->engine, e);
     if (!rc) q_engine_memory(w->engine, &w->planned, &w->taken);
-    if (!rc) rc = tasks_open(&w->tasks, w->engine, w->o.queue, e);
+    if (!rc) rc = tasks_open(&w->tasks, w->engine, w->o.queue, &w->o.cache, w->o.engine.say, w->o.engine.say_arg, e);
     /* A template that was asked for must work; a file without one still serves tokens. */
     if (!rc && open_chats(w, &w->no_chat) && w->no_chat.code != Q_EMISS) {
         *e = w->no_chat;

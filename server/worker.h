@@ -6,6 +6,7 @@
 #ifndef S_WORKER_H
 #define S_WORKER_H
 
+#include "cache.h"
 #include "queue.h"
 #include "runtime/scheduler.h"
 
@@ -15,6 +16,7 @@ struct worker;
 
 struct worker_opts {
     struct q_engine_opts engine;     /* borrowed for the worker's life, as the rest */
+    struct cache_opts cache;
     const char *jinja;               /* a chat template instead of the file's, or NULL */
     struct queue *queue;
     void (*changed)(void *arg);      /* the state changed; called on the worker's thread */

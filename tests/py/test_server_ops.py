@@ -468,14 +468,16 @@ def test_the_cache_says_what_it_did(start):
     ask("Norway?", {"role": "system", "content": "Norwegen? " * 60})
     m = metrics(s)
     count = lambda result, reason: m['quarry_prompt_cache_total{result="%s",reason="%s"}' % (result, reason)]
-    hits = count("hit", "slot") + count("hit", "snapshot")
-    assert cached[0] == 0 and hits == sum(c > 0 for c in cached) >= 1
+    hits = sum(count("hit", x) for x in ("slot", "device", "host", "disk"))
+    assert cached[0] == 0 and hits == sum(c > 0 for c in cached) == 2 and cached[2] > 140  # the system message, though the question is another
     assert count("miss", "empty") == 1 and count("miss", "different") == 1 and count("miss", "busy") == 0
-    assert hits + count("miss", "no_place") == 2
-    assert m["quarry_prompt_cached_tokens_total"] == sum(cached) and m["quarry_prompt_shared_tokens_total"] >= sum(cached) + 60
+    assert count("miss", "no_place") == count("miss", "evicted") == 0
+    assert m["quarry_prompt_cached_tokens_total"] == sum(cached) and m["quarry_prompt_shared_tokens_total"] > sum(cached)
     assert m["quarry_first_token_seconds_count"] == m["quarry_wait_seconds_count"] == 4 and m["quarry_first_token_seconds_sum"] > 0
     s.stop()
-    assert re.search(r"prompt \d+ \(0 cached: empty\)", s.err) and re.search(r"\(0 cached: different\)", s.err)
+    assert re.search(r"prompt \d+ \(0 cached: empty\)", s.err)
+    assert re.search(r"\(0 cached: different; token \d+ differs, in message 1 \(system\)\)", s.err)
+    assert "Norwegen" not in s.err
 
 
 def test_slots_show_what_runs(start):

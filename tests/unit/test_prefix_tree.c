@@ -199,8 +199,8 @@ static const int32_t *text(int seed, int fork, int way)
 
 static int put(struct q_tree *t, const int32_t *ids, int n, int must)
 {
-    if (!q_tree_room(t, ids, n, 0, must)) return 0;
-    assert_int_equal(q_tree_put(t, ids, n, snap(ids, n), 0.001, NULL), Q_OK);
+    if (!q_tree_room(t, ids, n, must ? Q_TREE_MUST : Q_TREE_MARK, 0)) return 0;
+    assert_int_equal(q_tree_put(t, ids, n, Q_TREE_MARK, snap(ids, n), 0.001, NULL), Q_OK);
     return 1;
 }
 
@@ -213,6 +213,7 @@ static struct q_tree_found get(struct q_tree *t, const int32_t *ids, int n)
     assert_int_equal(s != NULL, f.n > 0);
     if (s) assert_int_equal(s->n, f.n);
     if (s) assert_memory_equal(s->ids, ids, (size_t)f.n * sizeof *ids);
+    q_tree_done(t);
     return f;
 }
 
@@ -250,7 +251,7 @@ static void test_lengths_must_agree(void **state)
 {
     struct q_tree *t = fresh(4, 0, 0);
     struct q_err e;
-    assert_int_equal(q_tree_put(t, text(1, 0, 0), 30, snap(text(1, 0, 0), 29), 0.001, &e), Q_EINTERNAL);
+    assert_int_equal(q_tree_put(t, text(1, 0, 0), 30, Q_TREE_MARK, snap(text(1, 0, 0), 29), 0.001, &e), Q_EINTERNAL);
     assert_non_null(strstr(e.text, "30 tokens holds 29"));
     assert_int_equal(get(t, text(1, 0, 0), 100).n, 0);
     close_tree(t);
@@ -283,6 +284,22 @@ static void test_what_costs_least_goes_first(void **state)
     assert_int_equal(put(t, text(6, 0, 0), 30, 0), 1);
     assert_int_equal(get(t, text(1, 0, 0), 350).n, 0);
     assert_int_equal((int)q_tree_counts(t).lost, 4);
+    close_tree(t);
+}
+
+static void test_what_is_in_use_stays(void **state)
+{
+    struct q_tree *t = fresh(2, 0, 0);
+    const struct q_snap *s;
+    struct q_tree_found f;
+    put(t, text(1, 0, 0), 20, 0);
+    put(t, text(2, 0, 0), 300, 0);
+    assert_int_equal(q_tree_get(t, text(1, 0, 0), 100, &s, &f, NULL), Q_OK);
+    put(t, text(3, 0, 0), 200, 1);
+    assert_int_equal(q_tree_give(t) + q_tree_give(t), 1);
+    assert_int_equal(s->n, 20);
+    q_tree_done(t);
+    assert_int_equal(q_tree_give(t), 1);
     close_tree(t);
 }
 
@@ -459,6 +476,7 @@ int main(void)
         cmocka_unit_test(test_lengths_must_agree),
         cmocka_unit_test(test_none_is_none),
         cmocka_unit_test(test_what_costs_least_goes_first),
+        cmocka_unit_test(test_what_is_in_use_stays),
         cmocka_unit_test(test_a_device_budget_in_bytes),
         cmocka_unit_test(test_through_the_host_and_back),
         cmocka_unit_test(test_a_small_host_keeps_what_is_worth_most),

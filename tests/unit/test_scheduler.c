@@ -63,6 +63,8 @@ static void seq_close(struct q_seq *s)
     free(s);
 }
 
+static int seq_length(const struct q_seq *s) { return s->n; }
+
 /* Real pages would be shared: this takes more. */
 static int seq_restore(struct q_seq *s, const struct q_snap *p, struct q_err *e)
 {
@@ -73,6 +75,7 @@ static int seq_restore(struct q_seq *s, const struct q_snap *p, struct q_err *e)
     return Q_OK;
 }
 
+static int snap_length(const struct q_snap *p) { return p->n; }
 static void snap_close(struct q_snap *p)
 {
     p->en->pages_used -= pages(p->n);
@@ -111,10 +114,54 @@ static void keep(struct q_seq *s, struct q_snap **to)
     *to = p;
 }
 
+static int seq_snapshot(struct q_seq *s, struct q_snap **to, struct q_err *e)
+{
+    assert_true(s->en->snaps < s->en->v.cache.max_snaps);
+    if (s->en->pages_used + pages(s->n) > s->en->v.pages) return q_fail(e, Q_ELIMIT, "no pages");
+    keep(s, to);
+    return Q_OK;
+}
+
+/* Copies on the host: a state is a hash of all tokens, a page is its tokens. */
+static uint32_t hash(const int *ids, int n)
+{
+    uint32_t h = 1;
+    for (int i = 0; i < n; i++) h = h * 31 + (uint32_t)ids[i];
+    return h;
+}
+static int read_state(const struct q_tree_engine *en, const struct q_snap *p, void *to, struct q_err *e)
+{
+    *(uint32_t *)to = hash(p->ids, p->n);
+    return Q_OK;
+}
+static int read_page(const struct q_tree_engine *en, const struct q_snap *p, int page, void *to, struct q_err *e)
+{
+    int n = p->n - page * PAGE;
+    memcpy(to, p->ids + page * PAGE, (size_t)(n < PAGE ? n : PAGE) * sizeof(int));
+    return Q_OK;
+}
+static int write_snap(const struct q_tree_engine *en, const struct q_snap *base, int shared, int n, const void *state, const void *const *page,
+                      struct q_snap **out, struct q_err *e)
+{
+    if (en->engine->pages_used + pages(n) > en->engine->v.pages) return q_fail(e, Q_ELIMIT, "no pages");
+    assert_true(en->engine->snaps < en->engine->v.cache.max_snaps);
+    struct q_snap *p = calloc(1, sizeof *p);
+    *p = (struct q_snap){en->engine, n, calloc((size_t)pages(n) * PAGE, sizeof(int))};
+    for (int i = 0; i < pages(n); i++) {
+        size_t tokens = (size_t)(n - i * PAGE < PAGE ? n - i * PAGE : PAGE);
+        memcpy(p->ids + i * PAGE, i < shared ? (const void *)(base->ids + i * PAGE) : page[i], tokens * sizeof(int));
+    }
+    assert_int_equal(*(const uint32_t *)state, hash(p->ids, n));
+    en->engine->pages_used += pages(n);
+    en->engine->snaps++;
+    *out = p;
+    return Q_OK;
+}
+
 static int submit(struct q_engine *en, const struct q_step *st, q_ticket *t, struct q_err *e)
 {
     assert_in_range(st->n_rows, 1, en->v.max_rows);
-    assert_true(en->snaps + st->n_keeps <= en->v.max_snaps);
+    assert_true(en->snaps + st->n_keeps <= en->v.cache.max_snaps);
     en->poisoned = 0;
     for (int i = 0; i < st->n_rows; i++) en->poisoned |= st->rows[i].token == POISON;
     if (en->poisoned && en->steps >= en->refuse_at) return q_fail(e, Q_EINPUT, "poison");
@@ -152,8 +199,12 @@ static struct q_engine make(int seqs, int snaps, int n_pages)
 {
     now = 100;
     struct q_engine en = {.step_s = 0.001, .row_s = 0.0001, .refuse_at = 1e9};
-    en.v = (struct q_sched_engine){.n_vocab = VOCAB, .ctx = 10000, .max_seqs = seqs, .max_snaps = snaps, .max_rows = 512, .pages = n_pages, .page_tokens = PAGE, .promise = 1024,
-        .seq_open = seq_open, .seq_close = seq_close, .seq_clear = seq_clear, .seq_restore = seq_restore, .snap_close = snap_close, .submit = submit, .wait = wait, .seconds = seconds};
+    en.v = (struct q_sched_engine){.n_vocab = VOCAB, .ctx = 10000, .max_seqs = seqs, .max_rows = 512, .pages = n_pages, .page_tokens = PAGE, .promise = 1024,
+        .cache = {.max_snaps = snaps, .device_bytes = SIZE_MAX}, .mark_every = 4096,
+        .seq_open = seq_open, .seq_close = seq_close, .seq_clear = seq_clear, .seq_length = seq_length,
+        .seq_snapshot = seq_snapshot, .seq_restore = seq_restore,
+        .tree = {.page_tokens = PAGE, .state_bytes = 4, .page_bytes = PAGE * sizeof(int), .length = snap_length, .close = snap_close,
+                 .read_state = read_state, .read_page = read_page, .write = write_snap, .seconds = seconds}, .submit = submit, .wait = wait, .seconds = seconds};
     return en;
 }
 
@@ -222,7 +273,7 @@ static struct asker *ask(struct q_sched *s, struct q_engine *en, int n_prompt, i
 static struct q_sched *open_sched(struct q_engine *en)
 {
     struct q_sched *s;
-    en->v.engine = en;
+    en->v.engine = en->v.tree.engine = en;
     assert_int_equal(q_sched_open(&s, &en->v, NULL), Q_OK);
     return s;
 }

@@ -148,7 +148,7 @@ static void test_first_come_first_served_and_bounded(void **state)
     assert_int_equal(queue_open(&q, 2, NULL), Q_OK);
     for (int i = 0; i < 3; i++) assert_int_equal(queue_push(q, j[i]), QUEUE_TAKEN); /* one of them for the free slot */
     assert_int_equal(queue_push(q, j[3]), QUEUE_FULL);
-    assert_ptr_equal(queue_take(q, 1), j[0]);
+    assert_ptr_equal(queue_take(q, QUEUE_FOREVER), j[0]);
     queue_begin(q, j[0]);
     assert_int_equal(queue_push(q, j[3]), QUEUE_FULL);
     queue_set_slots(q, 2);
@@ -168,7 +168,7 @@ static void test_first_come_first_served_and_bounded(void **state)
     queue_done(q, j[3], &(struct job_outcome){.end = JOB_FAILED});
     queue_begin(q, j[2]);
     queue_done(q, j[2], &(struct job_outcome){.end = JOB_FAILED});
-    assert_null(queue_take(q, 1));
+    assert_null(queue_take(q, QUEUE_FOREVER));
     c = queue_counts(q);
     assert_int_equal(c.answered, 1);
     assert_int_equal(c.failed, 2);
@@ -185,7 +185,7 @@ static void test_shut_ends_what_waits_and_asks_what_runs(void **state)
     assert_int_equal(queue_open(&q, 2, NULL), Q_OK);
     queue_push(q, runs);
     queue_push(q, waits);
-    assert_ptr_equal(queue_take(q, 1), runs);
+    assert_ptr_equal(queue_take(q, QUEUE_FOREVER), runs);
     queue_begin(q, runs);
     queue_shut(q);
     assert_true(job_unwanted(runs));
@@ -194,7 +194,7 @@ static void test_shut_ends_what_waits_and_asks_what_runs(void **state)
     queue_done(q, runs, &(struct job_outcome){.end = JOB_CANCELLED});
     job_outcome(runs, &o);
     assert_int_equal(o.end, JOB_SHUTDOWN);
-    assert_null(queue_take(q, 1));
+    assert_null(queue_take(q, QUEUE_FOREVER));
     queue_free(q);
     job_drop(runs);
     job_drop(waits);
@@ -204,7 +204,7 @@ static void test_shut_ends_what_waits_and_asks_what_runs(void **state)
 static void *takes(void *arg)
 {
     struct queue *q = arg;
-    for (struct job *j; (j = queue_take(q, 1));) {
+    for (struct job *j; (j = queue_take(q, QUEUE_FOREVER));) {
         queue_begin(q, j);
         queue_done(q, j, &(struct job_outcome){.end = JOB_ANSWERED});
     }
