@@ -34,6 +34,10 @@ local function ffma_bytes(p)
   local rows = query_rows(p)
   return 4 * rows * (p.head_dim + 1) + math.max(80 * p.chunk, 4 * rows * (p.chunk + 4))
 end
+local function tree_bytes(p)
+  local turned = is_rotated(p.fk) or is_rotated(p.fv)
+  return query_rows(p) * (4 * 260 + (turned and 4 * p.head_dim or 0) + 24) + 16
+end
 local function is(p, path) return p.path == path end
 
 -- Formats that mma takes, for K or V: a token's factor is one, or its scales are in relation to the largest, rounded to a half.
@@ -65,7 +69,7 @@ end
 local cuda_order = {
   mma(128, 64, 1, 2), mma(128, 32, 1, 2), mma(64, 32, 1, 2), mma(64, 32, 1, 1), mma(64, 16, 1, 2), mma(64, 16, 1, 1), mma(32, 16, 1, 2),
   plain_path("ffma", 16, 4, 256), plain_path("ffma", 16, 2, 128), plain_path("ffma", 8, 4, 256), plain_path("ffma", 8, 2, 128),
-  plain_path("tree", 16, 8, 256),
+  plain_path("tree", 16, 8, 256), plain_path("tree", 8, 8, 256),
 }
 
 -- A row's queries, gates and results.
@@ -91,8 +95,8 @@ local cuda = {
     { "mma needs fp16 matrix instructions for 16 rows (sm_75)", function(p, card) return not is(p, "mma") or card.has.mma_f16 == true end },
     { "mma alone has one term, two stages and a split", function(p)
       return is(p, "mma") or p.terms == 2 and p.stages == 1 and p.split == 1 and p.tile ~= 96 and p.warps ~= 6 end },
-    { "ffma reads K and V of f16, tree of f16 and f32", function(p)
-      return is(p, "mma") or halves(p) or is(p, "tree") and is_plain(p.fk) and is_plain(p.fv) end },
+    { "ffma reads K and V of f16", function(p) return not is(p, "ffma") or halves(p) end },
+    { "scores and rotated queries of tree fit 48 KiB", function(p) return not is(p, "tree") or tree_bytes(p) <= 48 * 1024 end },
     { "mma reads K and V of f16, rotated ones of whole heads, q8 with one term; what has codes has two stages", function(p)
       return not is(p, "mma") or mma_reads_both(p) end },
     { "mma has 16 query rows a warp, runs of at most 64 tokens and whole steps of 16 in a head of at most 256", function(p)
@@ -108,7 +112,7 @@ local cuda = {
       local q = { path = c.path, tile = c.tile, warps = c.warps, chunk = c.chunk, terms = p.terms or c.terms, stages = p.stages or c.stages, head_dim = p.head_dim,
                   heads = p.heads, kv_heads = p.kv_heads, fk = p.fk, fv = p.fv }
       local asked = (not p.path or p.path == c.path) and (numerics ~= "strict" or c.path == "tree")
-      if asked and (c.path == "tree" or c.path == "mma" and mma_fits(q, card) or c.path == "ffma" and ffma_fits(q)) then return c end
+      if asked and (c.path == "tree" and tree_bytes(q) <= 48 * 1024 or c.path == "mma" and mma_fits(q, card) or c.path == "ffma" and ffma_fits(q)) then return c end
     end
     return cuda_order[#cuda_order]
   end,
