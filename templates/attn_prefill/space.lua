@@ -32,7 +32,7 @@ local function mma_static(p)
 end
 local function ffma_bytes(p)
   local rows = query_rows(p)
-  return 4 * rows * (p.head_dim + 1) + math.max(80 * p.chunk, 4 * rows * (p.chunk + 4))
+  return 160 + 4 * rows * (p.head_dim + 1) + math.max(80 * p.chunk, 4 * rows * (p.chunk + 4))
 end
 local function tree_bytes(p)
   local turned = is_rotated(p.fk) or is_rotated(p.fv)
@@ -40,11 +40,13 @@ local function tree_bytes(p)
 end
 local function is(p, path) return p.path == path end
 
--- Formats that mma takes, for K or V: a token's factor is one, or its scales are in relation to the largest, rounded to a half.
+-- Formats that mma takes, for K or V. Where a token has several scales they are in relation to the largest, rounded to a half; a rotated head is one run.
 local function mma_reads(p, format)
   if is_rotated(format) then return lib.is_pow2(p.head_dim) and p.head_dim >= 32 end
   return format == "f16" or format == "q8" and p.terms == 1
 end
+-- Whether a token has scales that are in relation to the largest.
+local function has_parts(p, format) return not is_plain(format) and not (is_rotated(format) and lib.is_pow2(p.head_dim) and p.head_dim <= 256) end
 local function mma_reads_both(p) return mma_reads(p, p.fk) and mma_reads(p, p.fv) and (halves(p) or p.stages == 2) end
 
 local function mma_fits(p, card)
@@ -52,9 +54,11 @@ local function mma_fits(p, card)
     and mma_bytes(p, card) + mma_static(p) <= card.smem * 1024 and card.has.mma_f16 == true
 end
 
+local function ffma_reads(format) return format ~= "f32" end
+
 local function ffma_fits(p)
   local values = p.head_dim // threads(p)
-  return halves(p) and p.head_dim % threads(p) == 0 and (values == 1 or values == 2 or values == 4) and p.chunk >= 128
+  return ffma_reads(p.fk) and ffma_reads(p.fv) and p.head_dim % threads(p) == 0 and (values == 1 or values == 2 or values == 4) and p.chunk >= 128
     and p.chunk % threads(p) == 0 and p.chunk // threads(p) <= 4 and ffma_bytes(p) <= 48 * 1024
 end
 
@@ -95,7 +99,7 @@ local cuda = {
     { "mma needs fp16 matrix instructions for 16 rows (sm_75)", function(p, card) return not is(p, "mma") or card.has.mma_f16 == true end },
     { "mma alone has one term, two stages and a split", function(p)
       return is(p, "mma") or p.terms == 2 and p.stages == 1 and p.split == 1 and p.tile ~= 96 and p.warps ~= 6 end },
-    { "ffma reads K and V of f16", function(p) return not is(p, "ffma") or halves(p) end },
+    { "ffma reads no K and V of f32", function(p) return not is(p, "ffma") or ffma_reads(p.fk) and ffma_reads(p.fv) end },
     { "scores and rotated queries of tree fit 48 KiB", function(p) return not is(p, "tree") or tree_bytes(p) <= 48 * 1024 end },
     { "mma reads K and V of f16, rotated ones of whole heads, q8 with one term; what has codes has two stages", function(p)
       return not is(p, "mma") or mma_reads_both(p) end },
@@ -116,7 +120,11 @@ local cuda = {
     end
     return cuda_order[#cuda_order]
   end,
-  numerics = function(p) return is(p, "tree") and "canonical" or is(p, "ffma") and "ffma" or p.terms == 1 and "half_mma" or "mma_f16x2" end,
+  numerics = function(p)
+    if is(p, "tree") then return "canonical" end
+    if is(p, "ffma") then return has_parts(p, p.fk) and "half_ffma" or "ffma" end
+    return p.terms == 1 and "half_mma" or "mma_f16x2"
+  end,
   launch = function(p, card)
     local rows = cuda_rows(p)
     local first = { threads = threads(p), smem = is(p, "mma") and mma_bytes(p, card) or 0, query_rows = rows,
