@@ -57,6 +57,18 @@ static void put_value(const struct dims *d, u8 *piece, int token, unsigned long 
     ref_kv_put(d->fv, d->dim, piece, token, x);
 }
 
+/* Longer sequences repeat their first tokens: made values take as long as a minute for some hundred thousand. */
+enum { FRESH = 2048 };
+
+static void repeat(const struct step *st, const struct dims *d, enum kv_format f, const void *pages, int seq, int t, int j)
+{
+    const u8 *from = piece_of(st, d, f, pages, seq, t % FRESH, j);
+    u8 *to = piece_of(st, d, f, pages, seq, t, j);
+    size_t token = (size_t)(t % KV_PAGE), code = (size_t)kv_code_bytes(f, d->dim), scale = 2 * (size_t)kv_scales(f, d->dim);
+    memcpy(to + token * code, from + token * code, code);
+    memcpy(to + KV_PAGE * code + token * scale, from + KV_PAGE * code + token * scale, scale);
+}
+
 /* NaN everywhere, then values for the tokens that the step's rows may see. */
 static void fill(const struct attn_args *a, const struct dims *d, unsigned long long *seed)
 {
@@ -64,6 +76,11 @@ static void fill(const struct attn_args *a, const struct dims *d, unsigned long 
     for (int q = 0; q < st->n_seqs; q++)
         for (int t = 0; t < st->kv[st->seq_row[q]] + st->seq_rows[q]; t++)
             for (int j = 0; j < d->kv_heads; j++) {
+                if (t >= FRESH) {
+                    repeat(st, d, d->fk, a->pages_k, q, t, j);
+                    repeat(st, d, d->fv, a->pages_v, q, t, j);
+                    continue;
+                }
                 put_key(d, piece_of(st, d, d->fk, a->pages_k, q, t, j), t % KV_PAGE, is_large(d, q), seed);
                 put_value(d, piece_of(st, d, d->fv, a->pages_v, q, t, j), t % KV_PAGE, seed);
             }
