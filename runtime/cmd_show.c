@@ -11,7 +11,7 @@
 
 static const char help[] =
     "usage: quarry show FILE | --preset NAME [--format q8_0] [--json] [--check]\n"
-    "       quarry show FILE | --preset NAME --fit CARDS [--ctx N] [--parallel N] [--kv-k F] [--kv-v F] [--json]\n"
+    "       quarry show FILE | --preset NAME --fit CARDS [--ctx N] [--parallel N] [--kv-k F] [--kv-v F] [--cache-device SIZE] [--json]\n"
     "\n"
     "  FILE            a GGUF file; any file of a split set\n"
     "  --preset NAME   a shape by name (qwen3.5-9b) or of a file ./mine.lua instead of a model; --format says in which weight type\n"
@@ -20,11 +20,13 @@ static const char help[] =
     "  --ctx N         tokens of a sequence (default: what the model was trained for)\n"
     "  --parallel N    sequences at once (default 1)\n"
     "  --kv-k F, --kv-v F   formats of K and V: f32, f16 (default), q8, r4, r3\n"
+    "  --cache-device SIZE  checkpoints of prompts on the cards, as quarry serve has it (default: four more than --parallel)\n"
     "  --json          one JSON object on one line\n";
 
 struct options {
     const char *file, *preset, *format;
-    const char *cards, *ctx, *parallel, *kv_k, *kv_v;
+    const char *cards, *ctx, *parallel, *kv_k, *kv_v, *cache;
+    size_t cache_bytes;
     int json, check, help;
     struct q_fit_options fit;
 };
@@ -40,7 +42,8 @@ static const char **place_of(struct options *o, const char *name)
     const struct {
         const char *name, **at;
     } values[] = {{"--preset", &o->preset}, {"--format", &o->format}, {"-m", &o->file}, {"--fit", &o->cards}, {"--ctx", &o->ctx}, {"-c", &o->ctx},
-                  {"--parallel", &o->parallel}, {"--kv-k", &o->kv_k}, {"--kv-v", &o->kv_v}};
+                  {"--parallel", &o->parallel}, {"--kv-k", &o->kv_k}, {"--kv-v", &o->kv_v},
+                  {"--cache-device", &o->cache}};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         if (!strcmp(values[i].name, name)) return values[i].at;
     return NULL;
@@ -57,17 +60,27 @@ static int whole_number(const char *name, const char *text, int most, int *out)
     return 2;
 }
 
+/* Non-zero: it is no size. */
+static int read_cache(struct options *o)
+{
+    const char *at = o->cache;
+    o->fit.cache = &o->cache_bytes;
+    if (!strcmp(at, "0")) return 0;
+    return !(o->cache_bytes = fit_read_size(&at)) || *at;
+}
+
 /* 0, or the exit status. */
 static int parse_fit(struct options *o)
 {
-    const char *wrong = o->cards ? fit_read_cards(&o->fit, o->cards) : o->ctx || o->parallel || o->kv_k || o->kv_v ? "" : NULL;
-    if (wrong && !o->cards) return usage("--ctx, --parallel, --kv-k and --kv-v go with --fit", "");
+    const char *wrong = o->cards ? fit_read_cards(&o->fit, o->cards) : o->ctx || o->parallel || o->kv_k || o->kv_v || o->cache ? "" : NULL;
+    if (wrong && !o->cards) return usage("--ctx, --parallel, --kv-k, --kv-v and --cache-device go with --fit", "");
     if (wrong) return usage("--fit: ", wrong);
     o->fit.n_seqs = 1;
     o->fit.kv_k = o->kv_k ? o->kv_k : "f16";
     o->fit.kv_v = o->kv_v ? o->kv_v : "f16";
     if (!kv_format_known(o->fit.kv_k)) return usage("--kv-k: expected f32, f16, q8, r4 or r3, found ", o->fit.kv_k);
     if (!kv_format_known(o->fit.kv_v)) return usage("--kv-v: expected f32, f16, q8, r4 or r3, found ", o->fit.kv_v);
+    if (o->cache && read_cache(o)) return usage("--cache-device: expected a size as 512MiB or 2GiB, or 0, found ", o->cache);
     int rc = o->ctx ? whole_number("--ctx", o->ctx, 1 << 24, &o->fit.ctx) : 0;
     return rc || !o->parallel ? rc : whole_number("--parallel", o->parallel, 256, &o->fit.n_seqs);
 }

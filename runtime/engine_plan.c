@@ -3,17 +3,9 @@
 #include "model.h"
 #include <stdio.h>
 
-/* As plan_make counts them. */
-static int snaps_of_bytes(const struct q_engine *en, size_t bytes)
-{
-    const struct q_config *c = &en->model->config;
-    const size_t most = 256, each = states_slot_bytes(c) + 2 * kv_page_bytes(c, en->o.kv_k, en->o.kv_v);
-    return (int)(bytes / each < most ? bytes / each : most);
-}
-
 void engine_count_slots(struct q_engine *en)
 {
-    if (en->o.snap_bytes) en->o.max_snaps = snaps_of_bytes(en, *en->o.snap_bytes);
+    if (en->o.snap_bytes) en->o.max_snaps = plan_snaps_of_bytes(&en->model->config, en->o.kv_k, en->o.kv_v, *en->o.snap_bytes);
     else if (!en->snaps_given) en->o.max_snaps = plan_max_snaps(en->o.max_seqs);
     if (!en->out_given) en->o.max_out = en->o.max_seqs;
 }

@@ -43,7 +43,7 @@ struct fitting {
     const struct q_config *c;
     const struct q_fit_weights *w;
     const struct q_fit_options *o;
-    int max_rows;
+    int max_rows, n_snaps;
 };
 
 static size_t stage_weights(const struct fitting *t, int first, int last)
@@ -61,7 +61,7 @@ static void plan_stage(const struct fitting *t, int first, int last, struct q_pl
     int has_head = last == c.n_layers, n_seqs = t->o->n_seqs;
     c.n_layers = last - first;
     memmove(c.kind, c.kind + first, (size_t)c.n_layers);
-    struct q_plan_options po = {.weight_bytes = stage_weights(t, first, last), .ctx = t->o->ctx, .n_seqs = n_seqs, .n_snaps = plan_max_snaps(n_seqs),
+    struct q_plan_options po = {.weight_bytes = stage_weights(t, first, last), .ctx = t->o->ctx, .n_seqs = n_seqs, .n_snaps = t->n_snaps,
                                 .max_rows = t->max_rows, .max_out = has_head ? n_seqs : 0, .parts = MOST_SMS,
                                 .kv_k = t->o->kv_k, .kv_v = t->o->kv_v, .gpu = 1};
     plan_make(p, &c, &po);
@@ -111,7 +111,8 @@ static size_t smallest_card(const struct q_fit_options *o)
 static struct fitting fitting(const struct q_config *c, const struct q_fit_weights *w, const struct q_fit_options *o)
 {
     size_t least = smallest_card(o);
-    return (struct fitting){c, w, o, plan_max_rows(1, least > FIT_DRIVER ? least - FIT_DRIVER : 0)};
+    int snaps = o->cache ? plan_snaps_of_bytes(c, o->kv_k, o->kv_v, *o->cache) : plan_max_snaps(o->n_seqs);
+    return (struct fitting){c, w, o, plan_max_rows(1, least > FIT_DRIVER ? least - FIT_DRIVER : 0), snaps};
 }
 
 static int fits(const struct q_config *c, const struct q_fit_weights *w, const struct q_fit_options *o)
@@ -148,6 +149,7 @@ int fit_place(struct q_fit *f, const struct q_config *c, const struct q_fit_weig
     plan_stage(&t, 0, c->n_layers, &f->whole);
     f->needed = needed(&f->whole, o->n_cards);
     f->max_rows = t.max_rows;
+    f->n_snaps = t.n_snaps;
     for (int i = 0; i < o->n_cards; i++) f->there = f->there + o->card[i] < f->there ? SIZE_MAX : f->there + o->card[i];
     f->fits = place(&t, 0, f);
     if (f->fits) place(&t, most_spare(&t, f), f);

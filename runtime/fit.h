@@ -29,6 +29,7 @@ struct q_fit_options {
     size_t card[FIT_CARDS];        /* bytes, in the order of the stages */
     int n_cards;
     int ctx, n_seqs;               /* tokens of each sequence; sequences at once */
+    const size_t *cache;           /* bytes of checkpoints over all cards; NULL: as many as quarry-serve keeps when it is not told */
     const char *kv_k, *kv_v;       /* that heads of this size can have */
 };
 
@@ -44,7 +45,7 @@ struct q_fit {
     struct q_fit_stage stage[FIT_CARDS];
     struct q_plan whole;           /* on one card, however large */
     size_t needed, there;          /* bytes: of `whole` and of what each card takes for itself; of all cards */
-    int max_rows;                  /* of a step */
+    int max_rows, n_snaps;         /* of a step; checkpoints, whose parts lie on each card */
 };
 
 /* Fills f; 1 when it fits. */
@@ -53,9 +54,9 @@ int fit_place(struct q_fit *f, const struct q_config *c, const struct q_fit_weig
 int fit_longest(const struct q_config *c, const struct q_fit_weights *w, const struct q_fit_options *o, int most);
 int fit_most_seqs(const struct q_config *c, const struct q_fit_weights *w, const struct q_fit_options *o, int most);
 
-/* Reads "3x16GiB", "16GiB,12GiB,16GiB", "24GB" into card and n_cards. NULL, or what is wrong with it. */
 /* One size, "16GiB", and moves *at behind it; 0: it is none. */
 size_t fit_read_size(const char **at);
+/* Reads "3x16GiB", "16GiB,12GiB,16GiB", "24GB" into card and n_cards. NULL, or what is wrong with it. */
 const char *fit_read_cards(struct q_fit_options *o, const char *text);
 
 #endif

@@ -24,6 +24,12 @@ int plan_max_rows(int gpu, size_t available)
 
 int plan_max_snaps(int n_seqs) { return n_seqs + 4; }
 
+int plan_snaps_of_bytes(const struct q_config *c, const char *kv_k, const char *kv_v, size_t bytes)
+{
+    const size_t most = 256, each = states_slot_bytes(c) + 2 * kv_page_bytes(c, kv_k, kv_v);
+    return (int)(bytes / each < most ? bytes / each : most);
+}
+
 /* On a card, what its driver takes for a set's modules and graphs. Read off an H200, driver 580, 27B: 28 552 MiB were taken of 28 556 that
  * this plans. */
 enum { GPU_KERNELS = 64 << 20 };

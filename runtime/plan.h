@@ -42,6 +42,8 @@ struct q_plan_options plan_defaults(size_t weight_bytes, int ctx, int parts);
 /* The engine's defaults: rows of a step where this much memory is free, snapshots beside so many sequences that are served. */
 int plan_max_rows(int gpu, size_t available);
 int plan_max_snaps(int n_seqs);
+/* Snapshots that so many bytes hold, as plan_make counts them. */
+int plan_snaps_of_bytes(const struct q_config *c, const char *kv_k, const char *kv_v, size_t bytes);
 /* Sizes saturate at SIZE_MAX instead of wrapping. */
 void plan_make(struct q_plan *p, const struct q_config *c, const struct q_plan_options *o);
 

@@ -83,7 +83,8 @@ static void advise_next(struct show_fit *s)
 {
     if (s->fit.n_stages > 1) put(s, "a plan only: this version runs on one device");
     else if (s->o.n_cards > 1) put(s, "one of the cards holds it all");
-    else put(s, "what quarry-serve takes there with -c %d --parallel %d --kv-k %s --kv-v %s", s->o.ctx, s->o.n_seqs, s->o.kv_k, s->o.kv_v);
+    else put(s, "what quarry-serve takes there with -c %d --parallel %d --kv-k %s --kv-v %s%s", s->o.ctx, s->o.n_seqs, s->o.kv_k, s->o.kv_v,
+             s->o.cache ? " and that --cache-device" : "");
     if (s->o.ctx > s->trained) put(s, "; the model was good for %d tokens: more needs --rope-scaling yarn", s->trained);
 }
 
@@ -139,7 +140,10 @@ static void text_stages(const struct show_fit *s, FILE *out)
         text_plan(name, layers, &f->stage[i].plan, f->stage[i].total, SIZE(f->stage[i].left), out);
     }
     if (f->n_stages != 1) text_plan("one", "all", &f->whole, f->whole.total + FIT_DRIVER, "", out);
-    if (f->n_stages > 1) fprintf(out, "  the embedding is on card %d, the head on card %d\n", f->stage[0].card + 1, f->stage[f->n_stages - 1].card + 1);
+    fprintf(out, "  %d checkpoint%s of prompts on the card%s; quarry-serve keeps more in host memory (--cache-host)\n", f->n_snaps,
+            f->n_snaps == 1 ? "" : "s", s->o.n_cards > 1 ? "s" : "");
+    int last = f->n_stages - 1;
+    if (last > 0) fprintf(out, "  the embedding is on card %d, the head on card %d\n", f->stage[0].card + 1, f->stage[last].card + 1);
 }
 
 static void text_formats(const struct show_fit *s, FILE *out)
@@ -214,6 +218,7 @@ void show_fit_json(const struct show_fit *s, cJSON *root)
     cJSON_AddStringToObject(o, "kv_k", s->o.kv_k);
     cJSON_AddStringToObject(o, "kv_v", s->o.kv_v);
     NUM(o, "rows", s->fit.max_rows);
+    NUM(o, "checkpoints", s->fit.n_snaps);
     NUM(o, "needed", s->fit.needed);
     cJSON_AddBoolToObject(o, "fits", s->fit.fits);
     cJSON_AddItemToObject(o, "whole", json_plan(&s->fit.whole, s->fit.whole.total + FIT_DRIVER));

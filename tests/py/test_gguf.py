@@ -697,6 +697,13 @@ def test_fit_places_a_file():
     assert all(f["fits"] for f in j["formats"])
 
 
+def test_fit_counts_checkpoints_as_the_server_does():
+    made = {size: show_ok(TINY, "--fit", "2GiB", *(["--cache-device", size] if size else []))["fit"] for size in ("", "0", "100MiB")}
+    assert [f["checkpoints"] for f in made.values()][:2] == [5, 0] and made["0"]["whole"]["checkpoints"] == 0
+    each = made[""]["whole"]["checkpoints"] // 5
+    assert made["100MiB"]["checkpoints"] == (100 << 20) // each and made["100MiB"]["whole"]["checkpoints"] <= 100 << 20
+
+
 def test_fit_says_what_to_change():
     status, out, err = fit_of("--preset", "qwen3.6-27b", "--fit", "3x16GiB", "--ctx", "262144")
     assert (status, err) == (0, "") and "does not fit" in out
@@ -713,7 +720,7 @@ def test_fit_says_what_to_change():
     (["--ctx", "4096"], "go with --fit"),
     (["--fit", "16GiB", "--ctx", "0"], "--ctx expects a whole number from 1 to"),
     (["--fit", "16GiB", "--parallel", "x"], "--parallel expects a whole number from 1 to 256, not 'x'"),
-    (["--fit", "16GiB", "--kv-k", "r5"], "found r5"),
+    (["--fit", "16GiB", "--kv-k", "r5"], "found r5"), (["--fit", "16GiB", "--cache-device", "x"], "found x"), (["--cache-device", "1GiB"], "go with --fit"),
 ])
 def test_fit_refuses(args, words):
     status, out, err = fit_of(TINY, *args)
