@@ -62,7 +62,8 @@ def is_idle(server):
 
 
 def run(program, seconds, numerics, parallel=4):
-    server = Server(program, "-t", 2, "-q", "-c", 8192, "--numerics", numerics, "--queue", 256, "--parallel", parallel)
+    server = Server(program, "-t", 2, "-q", "-c", 8192, "--numerics", numerics, "--queue", 256, "--parallel", parallel,
+                    "--cache-host", "16MiB")   # a budget that is soon reached: from then on memory is flat
     try:
         before, asks, memory, stop = metrics(server), soak.all_asks(), [], threading.Event()
         alone = soak.play_alone(server.port, asks)
