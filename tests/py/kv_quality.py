@@ -1,9 +1,9 @@
 """What a KV format costs, by context: the table of README.md ("KV formats"). Not a test: it takes minutes.
-usage: kv_quality.py [--texts N] [--tokens 1024,4096,8192,16384] [--only tiny|random]    (needs numpy, tokenizers)
+usage: kv_quality.py [--tokens 1024,4096,8192,16384] [--texts 8,4,2,1] [--only tiny|random]    (needs numpy, tokenizers)
 
-tiny    texts of about so many tokens with four needles (pass codes), asked for in turn; the test model reads text and answers with every
+tiny    texts of about so many tokens with needles (pass codes), one of which is asked for; the test model reads text and answer with every
         pair of formats, and `--numerics reference` (f32 KV, fp32 activations) beside it. KLD: mean KL(reference || this) over all positions.
-        first: share of positions with the reference's first choice. found: answers of which every token would have been chosen.
+        first: share of positions with the reference's first choice. found: codes of which every token would have been chosen.
 random  one head of 256, normal keys and values, queries of twice that: |o - exact| / |exact| of attention's output, by tokens. The formats
         are written here once more, in numpy, after templates/kv_append/args.h.
 """
@@ -22,41 +22,18 @@ PAIRS = [("f16", "f16"), ("q8", "q8"), ("q8", "r4"), ("q8", "r3"), ("r4", "r4"),
 # --- the test model -------------------------------------------------------------------------------------------------------
 
 
-def needle_chat(corpus, r, chars):
-    """Filler with four codes in its four quarters, then a question for each, and the answers."""
-    names = r.sample([corpus.a_name(r) for _ in range(60)], 60)
-    keys = list(dict.fromkeys(names))[:4]
-    codes = {k: r.randint(1000, 9999) for k in keys}
-    make, lines, size = (corpus.sentence if r.random() < .5 else corpus.sentence_ko), [], 0
-    while size < chars:
-        lines.append(make(r))
-        size += len(lines[-1])
-    for i, k in reversed(list(enumerate(keys))):
-        lines.insert((len(lines) * i + r.randrange(len(lines))) // 4, f"The pass code of {k} is {codes[k]}.")
-    ask = r.sample(keys, 4)
-    messages = []
-    for i, k in enumerate(ask):
-        text = " ".join(lines) + "\n\n" if i == 0 else ""
-        messages += [{"role": "user", "content": f"{text}What is the pass code of {k}?"}, {"role": "assistant", "content": f"The pass code of {k} is {codes[k]}."}]
-    return messages
-
-
 def texts_of(corpus, encode, tokens, n):
-    """[(ids, [(from, to) of each answer])], about `tokens` long."""
+    """[(ids, from, to)] of about `tokens` long: a text with codes, a question for one, its answer; where that code's tokens are."""
     out = []
     for seed in range(n):
         chars = tokens * 4
         for _ in range(3):
-            messages = needle_chat(corpus, random.Random(1000 * tokens + seed), chars)
-            text, _ = corpus.render(messages, None, False)
-            ids = encode(text)
-            chars = chars * (tokens - 150) // len(ids)
-        spans, at = [], 0
-        for m in messages[1::2]:
-            begin = text.index(m["content"], at)
-            at = begin + len(m["content"])
-            spans.append((len(encode(text[:begin])), len(encode(text[:at]))))
-        out.append((ids, spans))
+            (user, _, answer), = corpus.t_needle(random.Random(1000 * tokens + seed), chars)
+            text, _ = corpus.render([{"role": "user", "content": user}], None, False, generation=True)
+            ids = encode(text + answer)
+            chars = chars * (tokens - 60) // len(ids)
+        code = text + answer[:answer.index(" is ") + 4]
+        out.append((ids, len(encode(code)), len(ids)))
     return out
 
 
@@ -88,21 +65,21 @@ def compare(want, got):
     return kld, same
 
 
-def tiny(tokens, n):
+def tiny(tokens, texts):
     from tokenizers import Tokenizer
     sys.path.insert(0, str(SOURCE / "tests/models/tiny"))
     import corpus
     tok = Tokenizer.from_file(str(SOURCE / "tests/models/tiny/tokenizer.json"))
     print("| tokens | K / V | KLD | first | found |\n|---:|---|---:|---:|---:|")
     with tempfile.TemporaryDirectory() as folder:
-        for t in tokens:
+        for t, n in zip(tokens, texts):
             sums = {pair: np.zeros(5) for pair in PAIRS}
-            for ids, spans in texts_of(corpus, lambda s: tok.encode(s, add_special_tokens=False).ids, t, n):
+            for ids, begin, end in texts_of(corpus, lambda s: tok.encode(s, add_special_tokens=False).ids, t, n):
                 want = logits(ids, "f32", "f32", "reference", folder)
                 for pair in PAIRS:
                     got = logits(ids, *pair, "pinned", folder)
-                    found = sum(all(got[i - 1].argmax() == ids[i] for i in range(a, b)) for a, b in spans)
-                    sums[pair] += [*compare(want, got), len(ids), found, len(spans)]
+                    found = all(got[i - 1].argmax() == ids[i] for i in range(begin, end))
+                    sums[pair] += [*compare(want, got), len(ids), found, 1]
             for (k, v), (kld, same, rows, found, asked) in sums.items():
                 print(f"| {t} | {k} / {v} | {kld / rows:.1e} | {100 * same / rows:.2f} % | {found:.0f} of {asked:.0f} |", flush=True)
 
@@ -161,12 +138,12 @@ def random_data(tokens):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    p.add_argument("--texts", type=int, default=4)
+    p.add_argument("--texts", default="8,4,2,1")
     p.add_argument("--tokens", default="1024,4096,8192,16384")
     p.add_argument("--only", choices=["tiny", "random"])
     o = p.parse_args()
     if o.only != "random":
-        tiny([int(t) for t in o.tokens.split(",")], o.texts)
+        tiny(*([int(x) for x in text.split(",")] for text in (o.tokens, o.texts)))
     if o.only != "tiny":
         random_data([256, 1024, 4096, 16384, 65536, 262144])
 
