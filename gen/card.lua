@@ -101,6 +101,7 @@ local function cuda_features(cc)
     ldmatrix = cc >= 75,
     cp_async = cc >= 80,
     pdl = cc >= 90,     -- programmatic dependent launch
+    wgmma = cc == 90,   -- matrix instructions of four warps
   }
 end
 
@@ -133,7 +134,7 @@ local function parse_cuda(k)
   local c = { key = k.text, kind = "cuda", cc = cc, has = cuda_features(cc) }
   take_fields(k, c, cuda_fields(cc))
   if take(k, ",without=mma") then
-    for _, name in ipairs { "mma_f16_884", "mma_f16", "mma_f16_16", "mma_i8", "mma_i8_32" } do c.has[name] = false end
+    for _, name in ipairs { "mma_f16_884", "mma_f16", "mma_f16_16", "mma_i8", "mma_i8_32", "wgmma" } do c.has[name] = false end
     if take(k, "%+dp4a") then c.has.dp4a = false end
   end
   return c

@@ -218,6 +218,17 @@ static void copy_launch(lua_State *L, struct q_phases *out)
     }
 }
 
+/* What only one architecture has ("wgmma") is compiled for that one, sm_90a, not for it and its successors. Here and not in the Lua that names
+ * the flags, whose text is part of every record's generator. */
+static void one_architecture(struct gen_kernel *k)
+{
+    char *arch = strstr(k->cflags, "=sm_90 ");
+    size_t n = strlen(k->cflags);
+    if (!arch || !strstr(k->unit, "wgmma.") || n + 2 > sizeof k->cflags) return;
+    memmove(arch + 7, arch + 6, n + 1 - (size_t)(arch + 6 - k->cflags));
+    arch[6] = 'a';
+}
+
 static int call_emit(lua_State *L)
 {
     struct emit_call *c = lua_touserdata(L, 2);
@@ -236,6 +247,7 @@ static int call_emit(lua_State *L)
     copy_field(L, "layout", k->layout, sizeof k->layout);
     k->source = copy_text(L, "source");
     k->unit = copy_text(L, "unit");
+    one_architecture(k);
     return 0;
 }
 

@@ -17,7 +17,9 @@ local function is_rotated(format) return format == "r3" or format == "r4" end
 -- CUDA. A block takes whole groups of heads for some rows of a sequence: at most `tile` query rows, more only if one group has more.
 -- `tree`: the canonical order, any shape. `ffma`: a thread a few tokens, then a few dimensions. `mma`: a warp 16 query rows, K and V as halves
 -- in shared memory, in `stages` places each; q and the weights are as many halves as `terms` says. `split`: ways to cut the tokens, in steps of few rows.
-local function cuda_rows(p) return p.path == "mma" and p.tile or query_rows(p) end
+-- `wgmma`: as mma, in instructions of four warps that read shared memory themselves (Hopper's alone).
+local function has_tiles(p) return p.path == "mma" or p.path == "wgmma" end
+local function cuda_rows(p) return has_tiles(p) and p.tile or query_rows(p) end
 local function threads(p) return 32 * p.warps end
 local function halves(p) return p.fk == "f16" and p.fv == "f16" end
 local function pitch(p) return p.head_dim % 64 == 0 and p.head_dim or p.head_dim + 8 end
@@ -25,7 +27,7 @@ local function codes_bytes(p, format) return is_plain(format) and 0 or token_byt
 -- Dynamic: queries, keys and values; where copies run beside the threads, codes of the runs that come. Static: what a tile is, scales.
 local function mma_bytes(p, card)
   local codes = card.has.cp_async and codes_bytes(p, p.fk) + codes_bytes(p, p.fv) or 0
-  return 2 * pitch(p) * (p.terms * p.tile + 2 * p.stages * p.chunk) + 2 * p.chunk * codes
+  return 2 * pitch(p) * (p.terms * p.tile + 2 * p.stages * p.chunk) + 2 * p.chunk * codes + (p.path == "wgmma" and 1024 or 0)
 end
 local function mma_static(p)
   return 128 + 4 * p.tile + (is_plain(p.fk) and 0 or 8 * p.chunk) + (is_plain(p.fv) and 0 or 16 * p.chunk)
@@ -62,8 +64,8 @@ local function ffma_fits(p)
     and p.chunk % threads(p) == 0 and p.chunk // threads(p) <= 4 and ffma_bytes(p) <= 48 * 1024
 end
 
-local function mma(tile, chunk, terms, stages)
-  return { path = "mma", tile = tile, warps = tile // 16, chunk = chunk, terms = terms, stages = stages, split = 1 }
+local function mma(tile, chunk, terms, stages, path)
+  return { path = path or "mma", tile = tile, warps = tile // 16, chunk = chunk, terms = terms, stages = stages, split = 1 }
 end
 local function plain_path(path, tile, warps, chunk)
   return { path = path, tile = tile, warps = warps, chunk = chunk, terms = 2, stages = 1, split = 1 }
@@ -72,6 +74,7 @@ end
 -- The first that is legal; for `tree` one always is.
 local cuda_order = {
   mma(128, 64, 1, 2), mma(128, 32, 1, 2), mma(64, 32, 1, 2), mma(64, 32, 1, 1), mma(64, 16, 1, 2), mma(64, 16, 1, 1), mma(32, 16, 1, 2),
+  mma(128, 64, 1, 2, "wgmma"),
   plain_path("ffma", 16, 4, 256), plain_path("ffma", 16, 2, 128), plain_path("ffma", 8, 4, 256), plain_path("ffma", 8, 2, 128),
   plain_path("tree", 16, 8, 256), plain_path("tree", 8, 8, 256),
 }
@@ -90,23 +93,28 @@ local plain = { "reads K and V of f16 and f32", function(p) return is_plain(p.fk
 local whole_blocks = { "out as int8 needs whole blocks of 32 in a head", function(p) return p.out == "f32" or p.head_dim % 32 == 0 end }
 
 local cuda = {
-  params = { { "path", { "mma", "ffma", "tree" } }, { "tile", { 8, 16, 32, 64, 96, 128 } }, { "warps", { 2, 4, 6, 8 } },
+  params = { { "path", { "mma", "wgmma", "ffma", "tree" } }, { "tile", { 8, 16, 32, 64, 96, 128 } }, { "warps", { 2, 4, 6, 8 } },
              { "chunk", { 16, 32, 64, 128, 256 } }, { "terms", { 1, 2 } }, { "stages", { 1, 2 } }, { "split", { 1, 2, 4, 8 } } },
   require = {
     { "heads are a multiple of kv_heads, at most 16 to one", function(p) return p.heads % p.kv_heads == 0 and group(p) <= 16 end },
     { "the head is at most 1024 wide", function(p) return p.head_dim <= 1024 end },
     whole_blocks, whole_runs,
     { "mma needs fp16 matrix instructions for 16 rows (sm_75)", function(p, card) return not is(p, "mma") or card.has.mma_f16 == true end },
+    lib.card_has("wgmma is an instruction of sm_90 alone", function(p) return is(p, "wgmma") and "wgmma" end),
+    { "wgmma has whole warpgroups, runs of 64 tokens in two stages, one term and a head of 128 or 256", function(p)
+      return not is(p, "wgmma") or p.warps % 4 == 0 and p.chunk == 64 and p.stages == 2 and p.terms == 1 and (p.head_dim == 128 or p.head_dim == 256) end },
     { "mma alone has one term, two stages and a split", function(p)
-      return is(p, "mma") or p.terms == 2 and p.stages == 1 and p.split == 1 and p.tile ~= 96 and p.warps ~= 6 end },
+      return has_tiles(p) or p.terms == 2 and p.stages == 1 and p.split == 1 and p.tile ~= 96 and p.warps ~= 6 end },
     { "ffma reads no K and V of f32", function(p) return not is(p, "ffma") or ffma_reads(p.fk) and ffma_reads(p.fv) end },
     { "scores and rotated queries of tree fit 48 KiB", function(p) return not is(p, "tree") or tree_bytes(p) <= 48 * 1024 end },
     { "mma reads K and V of f16, rotated ones of whole heads, q8 with one term; what has codes has two stages", function(p)
-      return not is(p, "mma") or mma_reads_both(p) end },
+      return not has_tiles(p) or mma_reads_both(p) end },
     { "mma has 16 query rows a warp, runs of at most 64 tokens and whole steps of 16 in a head of at most 256", function(p)
-      return not is(p, "mma") or p.tile == 16 * p.warps and p.chunk <= 64 and p.head_dim % 16 == 0 and p.head_dim <= 256 end },
+      return not has_tiles(p) or p.tile == 16 * p.warps and p.chunk <= 64 and p.head_dim % 16 == 0 and p.head_dim <= 256 end },
     { "queries, keys and values of mma fit the block's shared memory", function(p, card)
-      return not is(p, "mma") or mma_bytes(p, card) + mma_static(p) <= card.smem * 1024 end },
+      return not has_tiles(p) or mma_bytes(p, card) + mma_static(p) <= card.smem * 1024 end },
+    { "tiles of 32, runs of 16 and one stage for one term are for shared memory below 100 KiB", function(p, card)
+      return not has_tiles(p) or card.smem < 100 or p.head_dim % 64 > 0 or p.tile > 32 and p.chunk > 16 and p.stages + p.terms > 2 end },
     { "ffma has 1, 2 or 4 dimensions and tokens a thread and fits 48 KiB", function(p)
       return not is(p, "ffma") or p.tile <= 16 and ffma_fits(p) end },
     { "tree has chunks of 256 and at most 16 query rows", function(p) return not is(p, "tree") or p.chunk == 256 and p.tile <= 16 end },
@@ -116,7 +124,8 @@ local cuda = {
       local q = { path = c.path, tile = c.tile, warps = c.warps, chunk = c.chunk, terms = p.terms or c.terms, stages = p.stages or c.stages, head_dim = p.head_dim,
                   heads = p.heads, kv_heads = p.kv_heads, fk = p.fk, fv = p.fv }
       local asked = (not p.path or p.path == c.path) and (numerics ~= "strict" or c.path == "tree")
-      if asked and (c.path == "tree" and tree_bytes(q) <= 48 * 1024 or c.path == "mma" and mma_fits(q, card) or c.path == "ffma" and ffma_fits(q)) then return c end
+      if asked and (c.path == "tree" and tree_bytes(q) <= 48 * 1024 or c.path == "mma" and mma_fits(q, card)
+        or c.path == "wgmma" and p.path == "wgmma" or c.path == "ffma" and ffma_fits(q)) then return c end
     end
     return cuda_order[#cuda_order]
   end,
@@ -127,7 +136,7 @@ local cuda = {
   end,
   launch = function(p, card)
     local rows = cuda_rows(p)
-    local first = { threads = threads(p), smem = is(p, "mma") and mma_bytes(p, card) or 0, query_rows = rows,
+    local first = { threads = threads(p), smem = has_tiles(p) and mma_bytes(p, card) or 0, query_rows = rows,
                     grid = { { p.kv_heads * p.split }, { 1, rows = rows // group(p) }, { 1, seqs = 1 } } }
     if p.split == 1 then return { first } end
     return { first, { threads = 128, grid = { { lib.ceil_div(p.heads, 4) }, { 1, rows = 1 } } } }

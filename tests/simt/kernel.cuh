@@ -376,4 +376,71 @@ SIMT_CALL void mma_f16_884(f32 d[8], const u32 a[2], const u32 b[2], int line = 
 /* The true load_fresh reads through a volatile pointer, which tells this machine nothing. */
 #define load_fresh simt_fresh
 
+/* Hopper's matrix instructions as templates/attn_prefill/wgmma.cu.in names them: done at once, each lane its own part of d, as mma.m16n8k16 lays
+ * it out for the 16 rows of a warp. Operands lie in panels of 128 bytes a row; which 16 bytes of a row hold what goes by the address. */
+static inline void wgmma_fence() {}
+static inline void wgmma_wait() {}
+static inline void wgmma_publish() {}
+SIMT_CALL u64 simt_in_panel(const void *base, u64 offset)
+{
+    u64 at = (u64)base + offset;
+    return at ^ (at >> 7 & 7) << 4;
+}
+/* Byte of b where half k of a column lies. panel: b is rows of all columns, else columns of 16. */
+SIMT_CALL u64 simt_of_column(const void *b, int column, int k, int panel)
+{
+    if (!panel) return simt_in_panel(b, column / 8 * 1024 + column % 8 * 128 + k * 2);
+    return simt_in_panel(b, column / 64 * (u64)panel + k / 8 * 1024 + k % 8 * 128 + column % 64 * 2);
+}
+/* The lanes read b once in turn, which is seen; what they compute with is read unseen, for each of them needs most of it. */
+static inline void simt_wgmma_touch(int n, const void *b, int panel)
+{
+    volatile i32 seen = 0;
+    for (int i = threadIdx.x % 32; i < n * 16; i += 32) {
+        int column = panel ? i / 16 * 8 : i / 2, k = panel ? i % 16 : i % 2 * 8;
+        seen = ((const int4 *)simt_of_column(b, column, k, panel))->x;
+    }
+}
+__attribute__((noinline, no_sanitize("thread", "alignment", "bounds"))) static void simt_wgmma_sum(f32 (*d)[4], int lane, int n, const f32 (*a)[16],
+                                                                                                   const void *b, int panel, int more)
+{
+    for (int c = 0; c < 2 * n; c++) {
+        int column = c / 2 * 8 + lane % 4 * 2 + c % 2;
+        f64 sum[2] = {more ? d[c / 2][c % 2] : 0, more ? d[c / 2][2 + c % 2] : 0};
+        for (int k = 0; k < 16; k++) {
+            f64 x = simt_from_half(*(const u16 *)simt_of_column(b, column, k, panel));
+            sum[0] += a[0][k] * x;
+            sum[1] += a[1][k] * x;
+        }
+        d[c / 2][c % 2] = (f32)sum[0];
+        d[c / 2][2 + c % 2] = (f32)sum[1];
+    }
+}
+static inline void simt_wgmma_add(f32 (*d)[4], int n, const f32 (*a)[16], const void *b, int panel, int more)
+{
+    simt_wgmma_touch(n, b, panel);
+    simt_wgmma_sum(d, threadIdx.x % 32, n, a, b, panel, more);
+}
+static inline void simt_wgmma_ss(f32 (*d)[4], int n, const void *a, const void *b, int more)
+{
+    f32 x[2][16];
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 16; k++) {
+            int row = threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4 + 8 * i;
+            x[i][k] = h2f(*(const u16 *)simt_in_panel(a, row / 8 * 1024 + row % 8 * 128 + k * 2));
+        }
+    simt_wgmma_add(d, n, x, b, 0, more);
+}
+static inline void simt_wgmma_rs(f32 (*d)[4], int n, const u32 a[4], const void *b, int panel)
+{
+    f32 x[2][16];
+    for (int k = 0; k < 16; k += 2)
+        for (int i = 0; i < 2; i++) {
+            u32 pair = __shfl_sync(~0u, a[i + k / 8 * 2], threadIdx.x % 32 / 4 * 4 + k % 8 / 2);
+            x[i][k] = h2f((u16)pair);
+            x[i][k + 1] = h2f((u16)(pair >> 16));
+        }
+    simt_wgmma_add(d, n, x, b, panel, 1);
+}
+
 #endif
