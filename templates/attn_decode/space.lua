@@ -3,6 +3,7 @@
 local function registers(p) return lib.width(p.isa) == 16 and 32 or 16 end
 
 -- CUDA. `tree`: the canonical order, any shape. `split`: `lanes` lanes a token with whole 16-byte vectors, `unroll` of them in flight twice.
+-- `staged`: f16 and codes in any pair, as fp32; a warp takes tiles of 32 tokens through its own shared memory.
 -- `dp4a`: codes alone, as bytes, with queries and weights as whole numbers of two bytes; a warp takes tiles of 32 tokens.
 -- `mma`: a warp takes `unroll` fragments of 16 tokens at a time through `stages` of shared memory. Heads of a KV head that would need too
 -- many registers are shared out over several blocks.
@@ -13,7 +14,9 @@ local function is_rotated(format) return format == "r3" or format == "r4" end
 -- Heads of a block: the most that divide the group and take at most 64 values of o a lane; of mma, 8.
 local function share(p)
   local most = group_of(p)
-  local function fits() return is(p, "mma") and most <= 8 or is(p, "dp4a") and most <= 4 or is(p, "split") and most * p.head_dim <= 64 * p.lanes end
+  local function fits()
+    return is(p, "mma") and most <= 8 or (is(p, "dp4a") or is(p, "staged")) and most <= 4 or is(p, "split") and most * p.head_dim <= 64 * p.lanes
+  end
   while most > 1 and (group_of(p) % most > 0 or not fits()) do most = most - 1 end
   return most
 end
@@ -60,13 +63,23 @@ local function mma_bytes(p)
 end
 local function mma_fits(p, card) return card.has.mma_f16 == true and mma_takes(p) and mma_bytes(p) + 1024 <= card.smem * 1024 end
 
--- dp4a: what it takes, and its dynamic shared memory.
+-- dp4a and staged: what they take, and their dynamic shared memory.
 local function dp4a_takes(p)
   return not is_plain(p.fk) and not is_plain(p.fv) and lib.is_pow2(p.head_dim) and p.head_dim >= 32 and p.head_dim <= 256
+end
+local function staged_takes(p)
+  return p.fk ~= "f32" and p.fv ~= "f32" and lib.is_pow2(p.head_dim) and p.head_dim >= 32 and p.head_dim <= 256
 end
 local function dp4a_bytes(p)
   local function row(f) return f == "q8" and p.head_dim + 16 or p.head_dim == 256 and 144 or math.max(16, p.head_dim // 2) end
   return 2 * p.head_dim * share(p) + p.warps * (32 * math.max(row(p.fk), row(p.fv)) + 272 * (p.fv == "q8" and p.head_dim // 32 or 1) + 1024 * share(p))
+end
+
+local function staged_bytes(p)
+  local n, heads = p.head_dim, share(p)
+  local function row(f) return f == "f16" and 2 * n + 64 or f == "q8" and n + 16 or n == 256 and 144 or math.max(16, n // 2) end
+  local weights = (p.fv == "q8" and n // 32 or 1) * (128 * lib.round_up(heads, 4) + 16)
+  return 4 * n * heads + p.warps * (math.max(32 * math.max(row(p.fk), row(p.fv)), 1024 * heads) + weights)
 end
 
 -- The second phase: dimensions of a block, whole heads where they are rotated back, and its threads.
@@ -87,20 +100,23 @@ end
 
 -- Dynamic shared memory of the first phase; tree's are rotated queries.
 local function phase_bytes(p)
-  return is(p, "mma") and mma_bytes(p) or is(p, "dp4a") and dp4a_bytes(p) or is(p, "tree") and is_rotated(p.fk) and 4 * group_of(p) * p.head_dim or 0
+  return is(p, "mma") and mma_bytes(p) or is(p, "dp4a") and dp4a_bytes(p) or is(p, "staged") and staged_bytes(p)
+    or is(p, "tree") and is_rotated(p.fk) and 4 * group_of(p) * p.head_dim or 0
 end
 
--- Rings of mma, in the order of preference: deep for much data a token, with three blocks a multiprocessor where they fit.
+-- Rings of mma, in the order of preference, with three blocks a multiprocessor where they fit. Cards without copies beside the threads gain nothing
+-- by a second stage.
 local rings = { { warps = 4, unroll = 2, stages = 2 }, { warps = 4, unroll = 1, stages = 3 }, { warps = 4, unroll = 1, stages = 2 },
-                { warps = 2, unroll = 1, stages = 3 }, { warps = 2, unroll = 1, stages = 2 }, { warps = 2, unroll = 1, stages = 1 } }
+                { warps = 2, unroll = 1, stages = 3 }, { warps = 2, unroll = 1, stages = 2 } }
+local plain_rings = { { warps = 4, unroll = 2, stages = 1 }, { warps = 4, unroll = 1, stages = 1 }, { warps = 2, unroll = 1, stages = 1 } }
 
 local function mma_default(p, card)
   if not mma_takes(p) or not card.has.mma_f16 or p.fk == "f16" and p.fv == "f16" and not card.has.cp_async then return nil end
-  for _, blocks in ipairs { 3, 2, 1, 0 } do
-    for _, r in ipairs(rings) do
+  for _, blocks in ipairs { 3, 2, 1 } do
+    for _, r in ipairs(card.has.cp_async and rings or plain_rings) do
       local q = { path = "mma", warps = r.warps, unroll = r.unroll, stages = r.stages }
       for _, name in ipairs { "heads", "kv_heads", "head_dim", "fk", "fv" } do q[name] = p[name] end
-      if mma_fits(q, card) and (mma_bytes(q) + 1024) * blocks <= card.smem * 1024 and (r.stages > 1 or blocks == 0) then
+      if mma_fits(q, card) and (mma_bytes(q) + 1024) * blocks <= card.smem * 1024 then
         return { path = "mma", warps = r.warps, chunk = 0, lanes = 32, unroll = r.unroll, stages = r.stages }
       end
     end
@@ -108,7 +124,7 @@ local function mma_default(p, card)
 end
 
 local cuda = {
-  params = { { "path", { "mma", "dp4a", "split", "tree" } }, { "warps", { 2, 4, 8 } }, { "chunk", { 0, 64, 128, 256, 512, 1024, 2048, 32768 } },
+  params = { { "path", { "mma", "dp4a", "split", "staged", "tree" } }, { "warps", { 2, 4, 8 } }, { "chunk", { 0, 64, 128, 256, 512, 1024, 2048, 32768 } },
              { "lanes", { 8, 16, 32 } }, { "unroll", { 1, 2, 4, 8 } }, { "stages", { 1, 2, 3, 4 } } },
   require = {
     { "heads are a multiple of kv_heads, at most 16 to one", function(p) return p.heads % p.kv_heads == 0 and group_of(p) <= 16 end },
@@ -119,7 +135,7 @@ local cuda = {
     { "stages of shared memory are mma's", function(p) return is(p, "mma") or p.stages == 1 end },
     { "split reads K and V of f16 in vectors of 8 that the lanes of a token divide", function(p)
       return not is(p, "split") or vectors_fit(p, p.lanes) and p.unroll > 1 end },
-    { "every warp has whole runs of 32 tokens", function(p) return not is(p, "split") and not is(p, "dp4a") or p.chunk % (32 * p.warps) == 0 end },
+    { "every warp has whole runs of 32 tokens", function(p) return is(p, "mma") or is(p, "tree") or p.chunk % (32 * p.warps) == 0 end },
     lib.card_has("dp4a needs sm_61", function(p) return is(p, "dp4a") and "dp4a" end),
     { "dp4a reads codes, of heads that are powers of two from 32 to 256, with 32 lanes and no unrolling", function(p)
       return not is(p, "dp4a") or dp4a_takes(p) and p.lanes == 32 and p.unroll == 1 end },
@@ -127,10 +143,19 @@ local cuda = {
       return not is(p, "dp4a") or dp4a_bytes(p) + 1024 <= card.smem * 1024 end },
     { "what is in flight stays in registers", function(p) return not is(p, "split") or p.unroll * p.head_dim <= 64 * p.lanes end },
     { "the warps' results fit the static shared memory", function(p) return not is(p, "split") or static_bytes(p) <= 48 * 1024 end },
+    { "staged reads f16 and codes, of heads that are powers of two from 32 to 256, with 32 lanes and no unrolling", function(p)
+      return not is(p, "staged") or staged_takes(p) and p.lanes == 32 and p.unroll == 1 end },
+    { "queries and tiles of staged fit the block's shared memory", function(p, card)
+      return not is(p, "staged") or staged_bytes(p) + 1024 <= card.smem * 1024 end },
     { "mma needs fp16 matrix instructions for 16 rows (sm_75)", function(p, card) return not is(p, "mma") or card.has.mma_f16 == true end },
     { "mma takes heads of whole runs of 32, of 128 where codes are read, up to 256, and no f32", function(p)
       return not is(p, "mma") or mma_takes(p) end },
     { "mma has a fragment or two at a time, on whole warps", function(p) return not is(p, "mma") or p.unroll <= 2 and p.lanes == 32 end },
+    { "mma has a stage, or two and more where copies run beside the threads", function(p, card)
+      return not is(p, "mma") or (p.stages > 1) == (card.has.cp_async == true) end },
+    { "staged and dp4a are for what mma does not take, dp4a for cards without copies beside the threads too", function(p, card)
+      if not is(p, "staged") and not is(p, "dp4a") then return true end
+      return not (mma_takes(p) and card.has.mma_f16) or is(p, "dp4a") and not card.has.cp_async end },
     { "a chunk has a tile for every warp", function(p) return not is(p, "mma") or granule(p) >= 16 * p.unroll * p.warps end },
     { "queries and stages of mma fit the block's shared memory", function(p, card)
       return not is(p, "mma") or mma_bytes(p) + 1024 <= card.smem * 1024 end },
@@ -142,9 +167,13 @@ local cuda = {
       return { path = "dp4a", warps = (p.fk == "q8" or p.fv == "q8") and 2 or 4, chunk = 0, lanes = 32, unroll = 1, stages = 1 }
     end
     for _, lanes in ipairs { 32, 16, 8 } do
-      if numerics ~= "strict" and p.path ~= "tree" and vectors_fit(p, lanes) then
+      if numerics ~= "strict" and (not p.path or p.path == "split") and vectors_fit(p, lanes) then
         return { path = "split", warps = 4, chunk = 0, lanes = lanes, unroll = 4, stages = 1 }
       end
+    end
+    if numerics ~= "strict" and (not p.path or p.path == "staged") and staged_takes(p) then
+      local codes = not (p.fk == "f16" or p.fv == "f16")
+      return { path = "staged", warps = codes and p.fk ~= "q8" and p.fv ~= "q8" and 4 or 2, chunk = 0, lanes = 32, unroll = 1, stages = 1 }
     end
     return { path = "tree", warps = 8, chunk = 256, lanes = 32, unroll = 4, stages = 1 }
   end,
