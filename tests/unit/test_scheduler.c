@@ -609,6 +609,82 @@ static void test_anything(void **state)
     }
 }
 
+/* A system text for all, kept with it: what comes after need not agree. */
+static void test_long_prompts_are_kept_on_the_way(void **state)
+{
+    struct q_engine en = make(2, 16, 6 * 157);
+    en.v.mark_every = 500;
+    struct q_sched *s = open_sched(&en);
+    struct asker *a = ask(s, &en, 3000, 5, 4, 1), *b = asker(&en, 3000, 5, 4, 2);
+    for (int i = 1700; i < 3000; i++) b->ids[i] = 7;
+    run(s);
+    int other = a->ids[1700];
+    add(s, b);
+    run(s);
+    assert_int_equal(b->answer.n_cached, 1500);
+    assert_int_equal(b->answer.n_shared, 1700);
+    assert_int_equal(b->answer.other, other);
+    assert_int_equal(b->answer.reuse, Q_REUSE_DEVICE);
+    right(a);
+    right(b);
+    close_sched(s, &en);
+}
+
+/* What is kept moves to the host and back, in time that steps leave, and the ends of answers when nobody asks. */
+static void test_the_host_takes_what_slots_cannot(void **state)
+{
+    struct q_engine en = make(1, 3, 2 * 157);
+    en.v.cache.host_bytes = 64 << 20;
+    struct q_sched *s = open_sched(&en);
+    struct asker *a[8], *b[8];
+    for (int i = 0; i < 8; i++) {
+        a[i] = ask(s, &en, 600, i, 30, 1);
+        run(s);
+        for (int k = 0; q_sched_idle(s); k++) assert_in_range(k, 0, 1000);
+    }
+    unsigned long long read = en.read;
+    for (int i = 0; i < 8; i++) {
+        b[i] = asker(&en, 640, i, 2, 1);
+        memcpy(b[i]->ids + 600, a[i]->got, 30 * sizeof(int));
+        add(s, b[i]);
+        run(s);
+        assert_in_range(b[i]->answer.n_cached, 599, 629);
+    }
+    assert_in_range(en.read - read, 8 * 11, 8 * 45);
+    assert_true(q_sched_counts(s).tree.tier[Q_TIER_HOST].got >= 4);
+    for (int i = 0; i < 8; i++) right(a[i]), right(b[i]);
+    close_sched(s, &en);
+}
+
+/* A thousand small worlds: prompts that share beginnings, forks, evictions to the host, cancels, few slots, few pages. */
+static void test_random_interleavings(void **state)
+{
+    for (unsigned seed = 1; seed <= 1000; seed++) {
+        srand(seed);
+        struct q_engine en = make(1 + rand() % 4, rand() % 6, 20 + rand() % 40);
+        en.v.ctx = 640;
+        en.v.pages += (en.v.ctx + PAGE - 1) / PAGE;
+        en.v.mark_every = rand() % 3 * 50;
+        en.v.cache.host_bytes = (size_t)(rand() % 3) * 4000;
+        struct q_sched *s = open_sched(&en);
+        struct asker *a[12];
+        for (int n = 0; n < 12;) {
+            if (rand() % 3 == 0) {
+                a[n] = asker(&en, 1 + rand() % 300, rand() % 2, rand() % 12, (unsigned)rand() % 3);
+                int fork = rand() % 300;
+                for (int i = fork; i < a[n]->n_prompt; i++) a[n]->ids[i] = (a[n]->ids[i] + (int)(seed % 3)) % (VOCAB - 1);
+                add(s, a[n++]);
+            }
+            if (n && rand() % 12 == 0 && !a[n - 1]->ended) a[n - 1]->cancel = 1;
+            if (!q_sched_step(s) && rand() % 2) q_sched_idle(s);
+            now += 0.01 * (rand() % 100);
+        }
+        run(s);
+        for (int i = 0; i < 12; i++) right(a[i]);
+        close_sched(s, &en);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -628,6 +704,9 @@ int main(void)
         cmocka_unit_test(test_bad_questions_are_refused_alone),
         cmocka_unit_test(test_closing_ends_what_is_left),
         cmocka_unit_test(test_anything),
+        cmocka_unit_test(test_long_prompts_are_kept_on_the_way),
+        cmocka_unit_test(test_the_host_takes_what_slots_cannot),
+        cmocka_unit_test(test_random_interleavings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
