@@ -263,7 +263,7 @@ int defaults_make(const struct target *t, struct gen *g, const struct build_opts
     memset(result, 0, sizeof *result);
     if (!(w.last = calloc(1, sizeof *w.last))) return q_fail(e, Q_EMEM, "no memory for a record");
     if (t->card.kind == Q_CARD_CUDA) w.driver = nvrtc_driver();
-    int r = kset_problems(t->model, &t->card, t->numerics, t->kv_k, t->kv_v, choose_layout, &w, &list, e);
+    int r = kset_problems(t->model, &t->card, t->numerics, t->kv_k, t->kv_v, t->sparse, choose_layout, &w, &list, e);
     if (r == Q_EMISS && w.err.code) r = q_fail(e, w.err.code, "%s", w.err.text);
     for (int i = 0; i < list.n && !r; i++) r = plan_problem(&w, &list.p[i], e);
     free(list.p);

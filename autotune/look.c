@@ -73,7 +73,7 @@ int look_open(struct look *l, const struct target *t, struct gen *g, struct stor
     struct looking w = { .t = t, .g = g, .s = s };
     struct q_problem_list list = { 0 };
     memset(l, 0, sizeof *l);
-    int rc = kset_problems(t->model, &t->card, t->numerics, t->kv_k, t->kv_v, choose_layout, &w, &list, e);
+    int rc = kset_problems(t->model, &t->card, t->numerics, t->kv_k, t->kv_v, t->sparse, choose_layout, &w, &list, e);
     if (rc == Q_EMISS && w.err.code) rc = q_fail(e, w.err.code, "%s", w.err.text);
     if (!rc && join) tune_join_buckets(&list);
     if (!rc && !(l->v = calloc((size_t)list.n, sizeof *l->v))) rc = q_fail(e, Q_EMEM, "no memory for %d problems", list.n);

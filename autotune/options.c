@@ -34,6 +34,7 @@ void options_usage(FILE *f)
           "  -m FILE              the model, a GGUF file\n"
           "  --preset NAME        a shape by name (qwen3.5-0.8b) or of a file (./mine.lua), with weights of --type T (q8_0)\n"
           "  --numerics N         strict, pinned (default), free or reference\n"
+          "  --sparse-prefill     also what sparse prefill takes\n"
           "  --kv-k F, --kv-v F   format of K and V: f16 (default), q8, r4, r3 or f32\n"
           "  --device D           auto (default: the card if there is one), cpu, cuda or cuda:N\n"
           "  --card CARD          build for this card instead of the one here: a name (t4; quarry-gen --cards lists them), a file\n"
@@ -53,7 +54,7 @@ void options_usage(FILE *f)
           "  --measured           list: winners that were measured, as tuned/ holds them for a card\n", f);
 }
 
-enum { O_EFFORT = 256, O_PRESET, O_TYPE, O_NUMERICS, O_KV_K, O_KV_V, O_CARD, O_DEVICE, O_TUNES, O_CACHE, O_CC, O_NVRTC, O_GENERATOR, O_JSON, O_MEASURED, O_TABLE, O_ROOFS, O_SIGN, O_BINARIES, O_NEW, O_REMOVE, O_VERSION, O_HELP };
+enum { O_EFFORT = 256, O_PRESET, O_TYPE, O_NUMERICS, O_KV_K, O_KV_V, O_SPARSE, O_CARD, O_DEVICE, O_TUNES, O_CACHE, O_CC, O_NVRTC, O_GENERATOR, O_JSON, O_MEASURED, O_TABLE, O_ROOFS, O_SIGN, O_BINARIES, O_NEW, O_REMOVE, O_VERSION, O_HELP };
 
 static const struct option longs[] = {
     { "effort", 1, NULL, O_EFFORT },     { "preset", 1, NULL, O_PRESET },   { "type", 1, NULL, O_TYPE },
@@ -64,7 +65,7 @@ static const struct option longs[] = {
     { "version", 0, NULL, O_VERSION },   { "help", 0, NULL, O_HELP },       { "threads", 1, NULL, 't' },
     { "device", 1, NULL, O_DEVICE },     { "nvrtc", 1, NULL, O_NVRTC },
     { "sign", 1, NULL, O_SIGN },         { "binaries", 0, NULL, O_BINARIES }, { "new", 1, NULL, O_NEW },
-    { "remove", 1, NULL, O_REMOVE },
+    { "remove", 1, NULL, O_REMOVE },     { "sparse-prefill", 0, NULL, O_SPARSE },
     { "model", 1, NULL, 'm' },           { "jobs", 1, NULL, 'j' },          { "output", 1, NULL, 'o' },
     { 0 },
 };
@@ -131,6 +132,7 @@ static int read_words(struct options *o, struct raw *r, int argc, char **argv, s
         else if (c == O_MEASURED) o->measured = 1;
         else if (c == O_TABLE) o->table = 1;
         else if (c == O_ROOFS) o->roofs = 1;
+        else if (c == O_SPARSE) o->sparse = 1;
         else if (c == O_BINARIES) o->binaries = 1;
         else if (c == O_VERSION) printf("quarry-tune %s\n", QUARRY_VERSION);
         else if (c == O_HELP || c == 'h') options_usage(stdout);

@@ -18,6 +18,7 @@ struct options {
     struct q_card card;              /* --card, or the device's, a CPU's with -t threads */
     enum q_numerics numerics;
     const char *kv_k, *kv_v;
+    int sparse;                     /* --sparse-prefill */
     const char *tunes, *cache, *generator;
     const char *output;              /* -o FILE, of verbs that write one */
     struct compiler_given given;     /* --cc, --nvrtc */

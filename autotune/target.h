@@ -12,6 +12,7 @@ struct target {
     struct q_card card;
     enum q_numerics numerics;
     const char *kv_k, *kv_v;
+    int sparse;                  /* with what sparse prefill takes */
     struct q_model *model;       /* owned */
     int shape_only;              /* the model has no weights: of a preset only sizes and formats are made */
 };

@@ -376,7 +376,7 @@ int tune_make(const struct tune_opts *o, struct q_err *e)
                                   .can_build = &t.can_build, .driver = t.known.driver };
     know(&t, t.env.effort);
     if (!o->compiler->program[0]) compiler_find(o->compiler, &o->t->card, o->given, NULL);      /* needed only when something is built */
-    int rc = kset_problems(o->t->model, &o->t->card, o->t->numerics, o->t->kv_k, o->t->kv_v, tune_layout_of, &t, &list, e);
+    int rc = kset_problems(o->t->model, &o->t->card, o->t->numerics, o->t->kv_k, o->t->kv_v, o->t->sparse, tune_layout_of, &t, &list, e);
     if (rc == Q_EMISS && t.err.code) rc = q_fail(e, t.err.code, "%s", t.err.text);
     if (!rc) rc = tune_problems(&t, &list, e);
     if (!rc) rc = finish(&t, start, e);

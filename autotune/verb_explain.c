@@ -263,7 +263,7 @@ int verb_explain(const struct options *o, struct q_err *e)
 {
     struct explaining w = { .o = o };
     int rc = verb_store(o, &w.s, e);
-    w.t = (struct target){ .card = o->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v };
+    w.t = (struct target){ .card = o->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v, .sparse = o->sparse };
     if (!rc) rc = gen_open(&w.g, o->generator, e);
     if (!rc) rc = look_of_options(&w.look, &w.t, w.g, w.s, o, e);
     if (!rc) rc = look_has_op(&w.look, o->args[0], e);

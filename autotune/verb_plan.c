@@ -295,7 +295,7 @@ static void open_book(struct planning *w)
 static int open_planning(struct planning *w, struct q_err *e)
 {
     const struct options *o = w->o;
-    w->t = (struct target){ .card = o->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v };
+    w->t = (struct target){ .card = o->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v, .sparse = o->sparse };
     w->build = (struct build_opts){ .store = w->s, .compiler = &w->compiler, .jobs = verb_jobs(o), .signal_fd = -1 };
     w->env = (struct contest_env){ .t = &w->t, .g = w->g, .build = &w->build, .effort = effort_find(o->effort) };
     w->recorded = (struct recorded_query){ .t = &w->t, .g = w->g, .store = w->s, .effort = w->env.effort, .compiler = &w->compiler };

@@ -27,6 +27,8 @@ const char cli_engine_help[] =
     "                      free: may also lower precision\n"
     "                      reference: fp32 activations and KV, plain kernels\n"
     "  --kv-k F, --kv-v F  format of stored K and V: f16 (default); q8: 8 bits; r4, r3: rotated, 4 and 3 bits; f32: for comparison\n"
+    "  --sparse-prefill M  rows of a prompt that see more than 8192 tokens read the pages of KV that hold about the share M of\n"
+    "                      their attention, as 0.99, instead of all (default); answers may differ\n"
     "  --device D          where to run: auto (the card when there is one, the default), cpu, cuda, cuda:N (`quarry doctor`\n"
     "                      tells of cards); cuda:N,without=mma: as if it had no tensor cores,\n"
     "                      cuda:N,without=mma+dp4a: nor products of bytes, as a P100\n"
@@ -201,6 +203,14 @@ static int option_yarn_original(struct q_cli *c, const char *value)
     return 0;
 }
 
+static int option_sparse(struct q_cli *c, const char *value)
+{
+    double mass;
+    if (cli_float(c, "--sparse-prefill", value, &mass)) return -1;
+    c->engine.sparse.mass = mass;
+    return mass > 0 && mass < 1 ? 0 : wrong(c, "--sparse-prefill expects a share of attention above 0 and below 1, as 0.99, not '%.100s'", value);
+}
+
 int cli_option(struct q_cli *c, int opt, const char *value)
 {
     long n;
@@ -217,6 +227,7 @@ int cli_option(struct q_cli *c, int opt, const char *value)
         return 0;
     case CLI_NUMERICS: return option_numerics(c, value);
     case CLI_DEVICE: return option_device(c, value);
+    case CLI_SPARSE: return option_sparse(c, value);
     case CLI_ROPE: return option_rope(c, value);
     case CLI_YARN_FACTOR: return option_yarn_factor(c, value);
     case CLI_YARN_ORIGINAL: return option_yarn_original(c, value);

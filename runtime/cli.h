@@ -14,13 +14,14 @@ struct q_cli {
 };
 
 /* long options every engine verb has; their values are above any character */
-enum { CLI_NUMERICS = 256, CLI_DEVICE, CLI_DEBUG, CLI_TUNES, CLI_PRESET, CLI_TYPE, CLI_KV_K, CLI_KV_V, CLI_ROPE, CLI_YARN_FACTOR, CLI_YARN_ORIGINAL, CLI_VERSION, CLI_HELP, CLI_OWN };
+enum { CLI_NUMERICS = 256, CLI_DEVICE, CLI_DEBUG, CLI_TUNES, CLI_PRESET, CLI_TYPE, CLI_KV_K, CLI_KV_V, CLI_ROPE, CLI_YARN_FACTOR, CLI_YARN_ORIGINAL, CLI_SPARSE, CLI_VERSION, CLI_HELP, CLI_OWN };
 #define CLI_SHORT ":m:t:c:qh"   /* ':' first: getopt says nothing itself, cli_unknown does */
 #define CLI_LONG                                                                                                                   \
     {"model", 1, 0, 'm'}, {"threads", 1, 0, 't'}, {"ctx", 1, 0, 'c'}, {"quiet", 0, 0, 'q'}, {"numerics", 1, 0, CLI_NUMERICS},       \
         {"device", 1, 0, CLI_DEVICE}, {"debug", 1, 0, CLI_DEBUG}, {"tunes", 1, 0, CLI_TUNES}, {"preset", 1, 0, CLI_PRESET},         \
         {"type", 1, 0, CLI_TYPE}, {"kv-k", 1, 0, CLI_KV_K}, {"kv-v", 1, 0, CLI_KV_V}, {"rope-scaling", 1, 0, CLI_ROPE},             \
-        {"yarn-factor", 1, 0, CLI_YARN_FACTOR}, {"yarn-orig-ctx", 1, 0, CLI_YARN_ORIGINAL}, {"version", 0, 0, CLI_VERSION},         \
+        {"yarn-factor", 1, 0, CLI_YARN_FACTOR}, {"yarn-orig-ctx", 1, 0, CLI_YARN_ORIGINAL}, {"sparse-prefill", 1, 0, CLI_SPARSE},    \
+        {"version", 0, 0, CLI_VERSION},                                                                                            \
         {"help", 0, 0, CLI_HELP}
 extern const char cli_engine_help[];
 

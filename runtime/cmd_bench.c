@@ -3,6 +3,7 @@
 #include "cli.h"
 #include "cmd.h"
 #include "cmd_bench_streams.h"
+#include "forward.h"
 #include "kv.h"
 #include "model_parts.h"
 #include "roof.h"
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_JSON = CLI_OWN, OPT_DEPTHS, OPT_TRACE, MAX_LIST = 16, MAX_REPS = 100, MAX_STREAMS = 256 };
+enum { OPT_JSON = CLI_OWN, OPT_DEPTHS, OPT_TRACE, OPT_SHARE, MAX_LIST = 16, MAX_REPS = 100, MAX_STREAMS = 256 };
 
 struct bench {
     struct q_cli cli;
@@ -45,6 +46,8 @@ static void help(void)
            "  -d LIST             depths: tokens in the sequence before (0)\n"
            "  -b, --batch LIST    streams that decode together (1); their tokens are counted together\n"
            "  -r N                repetitions, medians are printed (3)\n"
+           "  --sparse-share S    with --sparse-prefill: pages are chosen, but the share S of them is read, drawn by chance. Attention over\n"
+           "                      made-up weights and pages is flat, so its own choice would be all of them\n"
            "  --json              results as JSON\n"
            "  --trace             then, for each depth, one more run with the time of every kernel\n\n"
            "Roofs are measured first. That of decode is what reading memory allows: every token reads the weights, the KV before it and\n"
@@ -53,7 +56,8 @@ static void help(void)
            cli_engine_help);
 }
 
-static const struct option longs[] = {CLI_LONG, {"json", 0, 0, OPT_JSON}, {"depths", 1, 0, 'd'}, {"batch", 1, 0, 'b'}, {"trace", 0, 0, OPT_TRACE}, {0, 0, 0, 0}};
+static const struct option longs[] = {CLI_LONG, {"json", 0, 0, OPT_JSON}, {"depths", 1, 0, 'd'}, {"batch", 1, 0, 'b'}, {"trace", 0, 0, OPT_TRACE},
+                                      {"sparse-share", 1, 0, OPT_SHARE}, {0, 0, 0, 0}};
 
 /* "0,4096" into to[0, *n). */
 static int parse_list(struct bench *b, const char *option, const char *list, long least, long most, int *to, int *n)
@@ -75,6 +79,13 @@ static int parse_list(struct bench *b, const char *option, const char *list, lon
     return *n ? 0 : cli_usage(&b->cli, wrong);
 }
 
+static int parse_share(struct bench *b, const char *value)
+{
+    double *share = &b->cli.engine.sparse.share;
+    if (cli_float(&b->cli, "--sparse-share", value, share)) return -1;
+    return *share > 0 && *share <= 1 ? 0 : cli_usage(&b->cli, "--sparse-share expects a number above 0, at most 1");
+}
+
 static int parse_args(struct bench *b, int argc, char **argv)
 {
     for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT "p:n:d:b:r:", longs, NULL)) != -1;) {
@@ -89,6 +100,7 @@ static int parse_args(struct bench *b, int argc, char **argv)
         case 'b': bad = parse_list(b, "-b", optarg, 1, MAX_STREAMS, b->batch, &b->n_batches); break;
         case OPT_JSON: b->json = 1; break;
         case OPT_TRACE: b->trace = 1; break;
+        case OPT_SHARE: bad = parse_share(b, optarg); break;
         case 'h':
         case CLI_HELP: help(); return 1;
         case CLI_VERSION: cli_version(); return 1;
@@ -97,6 +109,7 @@ static int parse_args(struct bench *b, int argc, char **argv)
         if (bad) return 3;
     }
     if (optind < argc) return cli_stray(&b->cli, argv[optind], "") + 1;
+    if (b->cli.engine.sparse.share > 0 && !b->cli.engine.sparse.mass) return cli_usage(&b->cli, "--sparse-share goes with --sparse-prefill") + 1;
     if (b->cli.engine.model && b->cli.engine.preset_type) return cli_usage(&b->cli, "--type is of --preset; a file has its own types") + 1;
     if (!b->cli.engine.model == !b->cli.engine.preset) return cli_usage(&b->cli, "expected one of -m FILE, --preset NAME and --url URL") + 1;
     return 0;
@@ -238,6 +251,14 @@ static void print_row(struct bench *b, const struct q_engine *en, const struct t
     fflush(stdout);
 }
 
+/* What share of the pages sparse attention read, where the step was long and deep enough to leave any out. */
+static void tell_share(const struct bench *b, struct q_engine *en)
+{
+    double share;
+    if (!b->cli.engine.sparse.mass || b->prompt <= Q_FEW_ROWS || q_engine_sparse_share(en, &share, NULL)) return;
+    cli_fact(&b->cli, "sparse prefill: the last attention of the last step read %.1f %% of the pages that it saw", 100 * share);
+}
+
 static int bench_prefill(struct bench *b, struct q_engine *en, int depth, struct q_err *e)
 {
     const struct test t = {0, depth, 1, b->prompt};
@@ -245,6 +266,7 @@ static int bench_prefill(struct bench *b, struct q_engine *en, int depth, struct
     struct sample s;
     int rc = measure(b, en, &t, &s, e);
     snprintf(what, sizeof what, "%.2f TOP/s", b->roofs.int8 * 1e-12);
+    if (!rc) tell_share(b, en);
     if (!rc) print_row(b, en, &t, &s, prefill_roof(b, en, depth, b->prompt), what);
     return rc;
 }

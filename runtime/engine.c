@@ -52,6 +52,7 @@ static int fill_defaults(struct q_engine *en, struct q_err *e)
     if (o->max_seqs < 1 || o->max_snaps < 0 || o->max_rows < 1 || o->max_out < 1 || o->ctx < 1)
         return q_fail(e, Q_EINPUT, "an engine needs at least one sequence, row, output and token of context");
     rc = rope_check(c, o->ctx, en->model->path, e);
+    if (!rc) rc = engine_check_sparse(en, e);
     if (!rc) rc = check_format(o->kv_k, "K", c->head_dim, e);
     return rc ? rc : check_format(o->kv_v, "V", c->head_dim, e);
 }
@@ -82,17 +83,18 @@ static void rope_text(const struct q_config *c, char *text, size_t size)
 
 static void make_state_id(struct q_engine *en)
 {
-    char model[2 * sizeof en->model->id + 1], rope[100];
+    char model[2 * sizeof en->model->id + 1], rope[100], sparse[40] = "";
     const char *numerics = en->o.numerics == Q_PINNED ? en->numerics_id : q_numerics_name(en->o.numerics);
     rope_text(&en->model->config, rope, sizeof rope);
     sodium_bin2hex(model, sizeof model, en->model->id, sizeof en->model->id);
-    snprintf(en->state_id, sizeof en->state_id, "model=%s kv=%s+%s numerics=%s%s", model, en->o.kv_k, en->o.kv_v, numerics, rope);
+    if (en->o.sparse.mass > 0) snprintf(sparse, sizeof sparse, " sparse=%.9g,%d", en->o.sparse.mass, en->o.sparse.from);
+    snprintf(en->state_id, sizeof en->state_id, "model=%s kv=%s+%s numerics=%s%s%s", model, en->o.kv_k, en->o.kv_v, numerics, rope, sparse);
 }
 
 static int open_kernels(struct q_engine *en, struct q_err *e)
 {
     const struct q_engine_opts *o = &en->o;
-    struct kset_opts k = {.device = en->device, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v, .tunes = o->tunes,
+    struct kset_opts k = {.device = en->device, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v, .sparse = o->sparse.mass > 0, .tunes = o->tunes,
                           .model_arg = o->model, .preset_arg = o->preset, .preset_format = o->preset_type, .program_dir = o->program_dir, .say = o->say, .say_arg = o->say_arg};
     int tuned, borrowed, defaults, rc = kset_open(&en->kernels, en->model, &k, e);
     if (rc) return rc;
@@ -144,7 +146,7 @@ static int open_memory(struct q_engine *en, struct q_err *e)
 {
     const struct q_engine_opts *o = &en->o;
     const struct q_config *c = &en->model->config;
-    struct q_scratch_size ss = {o->max_rows, o->max_out, o->ctx, en->device->parts, Q_TOP, !en->device->host_memory};
+    struct q_scratch_size ss = {o->max_rows, o->max_out, o->ctx, en->device->parts, Q_TOP, !en->device->host_memory, o->sparse.mass > 0 ? o->max_seqs : 0};
     struct q_step_size ts = {o->max_rows, o->max_out, o->max_seqs, o->max_snaps, o->ctx, c->n_embd, c->n_vocab};
     struct q_plan p = engine_plan(en, o->ctx);
     int rc = kv_open(&en->kv, en->device, c, (int)p.n_pages, o->kv_k, o->kv_v, e);
@@ -174,7 +176,7 @@ static int open_forward(struct q_engine *en, struct q_err *e)
 {
     struct q_parts p = {.model = en->model, .kernels = en->kernels, .weights = &en->weights, .kv = &en->kv, .states = &en->states,
                         .scratch = &en->scratch, .step = en->table.step, .out = step_table_out(&en->table),
-                        .numerics = en->o.numerics, .kv_k = en->o.kv_k, .kv_v = en->o.kv_v};
+                        .numerics = en->o.numerics, .kv_k = en->o.kv_k, .kv_v = en->o.kv_v, .sparse = en->o.sparse};
     return forward_open(&en->forward, &p, 0, en->model->config.n_layers, e);
 }
 
@@ -189,6 +191,7 @@ int q_engine_open(struct q_engine **out, const struct q_engine_opts *o, struct q
     if (!rc) rc = open_model(en, e);
     if (!rc) rc = fill_defaults(en, e);
     if (!rc) tell_device(en), tell_rope(en);
+    if (!rc) engine_tell_sparse(en);
     if (!rc) rc = engine_check_plan(en, e);
     if (!rc) progress(en, "kernels", 0.01);
     if (!rc) rc = open_kernels(en, e);

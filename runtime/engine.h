@@ -21,6 +21,14 @@ struct q_engine;
 struct q_seq;        /* a timeline: KV pages and a live state slot */
 struct q_snap;       /* a copy of a sequence at one length: a state slot and references to pages */
 
+/* Sparse prefill (templates/attn_pick/args.h). */
+struct q_sparse {
+    double mass;                        /* share of attention's mass that rows far behind keep, below 1; 0: all is read */
+    int from;                           /* of rows that see more tokens than this; <= 0: SPARSE_FROM */
+    double share;                       /* above 0, bench: instead this share of the pages, by chance */
+};
+enum { SPARSE_FROM = 8192 };
+
 struct q_engine_opts {
     const char *model;                  /* a GGUF file, or: */
     const char *preset, *preset_type;   /* synthetic weights of a named shape; type "q8_0" */
@@ -40,6 +48,7 @@ struct q_engine_opts {
     int debug_launch;                   /* 1: every launch on a card is waited for, so that a fault names its kernel */
     enum q_numerics numerics;
     const char *kv_k, *kv_v;            /* of kv_formats (kv_format.h), "f16" by default; numerics reference: always f32 */
+    struct q_sparse sparse;
     const char *tunes;                  /* --tunes DIR */
     const char *program_dir;            /* where quarry-tune lies */
     void (*say)(void *arg, const char *line);   /* facts and progress; may be NULL */
@@ -83,6 +92,8 @@ const char *q_engine_numerics_id(const struct q_engine *en);
 
 /* bench: from now on the kernels of every step without taps are timed (on 0: no longer); what was summed before is forgotten. */
 int q_engine_trace(struct q_engine *en, int on, struct q_err *e);
+/* bench: pages that the last step's last attention read, of those that it saw, where it was sparse and of more than a few rows. */
+int q_engine_sparse_share(struct q_engine *en, double *share, struct q_err *e);
 struct q_trace_line;
 /* The sums so far, one line an op and shape, longest first (trace.h); valid until the next step. */
 const struct q_trace_line *q_engine_trace_lines(struct q_engine *en, int *n);

@@ -47,4 +47,8 @@ struct q_plan engine_plan(const struct q_engine *en, int ctx);
 /* Makes what was not chosen fit (o.fit), prints the plan, and refuses what the machine cannot hold before anything large is taken. */
 int engine_check_plan(struct q_engine *en, struct q_err *e);
 
+/* engine_sparse.c: fills the option's defaults, refuses what cannot be; says what is on. */
+int engine_check_sparse(struct q_engine *en, struct q_err *e);
+void engine_tell_sparse(const struct q_engine *en);
+
 #endif

@@ -17,7 +17,7 @@ struct q_plan engine_plan(const struct q_engine *en, int ctx)
     const struct q_engine_opts *o = &en->o;
     struct q_plan_options po = {.weight_bytes = en->model->weight_bytes, .ctx = ctx, .n_seqs = o->max_seqs, .kv_tokens = o->kv_tokens, .n_snaps = o->max_snaps,
                                 .max_rows = o->max_rows, .max_out = o->max_out, .parts = en->device->parts, .kv_k = o->kv_k, .kv_v = o->kv_v,
-                                .gpu = !en->device->host_memory};
+                                .gpu = !en->device->host_memory, .sparse = o->sparse.mass > 0};
     struct q_plan p;
     plan_make(&p, &en->model->config, &po);
     return p;

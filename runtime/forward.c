@@ -1,6 +1,7 @@
 #include "forward.h"
 #include "rope.h"
 #include "kset_shapes.h"
+#include "templates/attn_pick/args.h"
 #include "templates/attn_prefill/args.h"
 #include "templates/conv_silu/args.h"
 #include "templates/embed/args.h"
@@ -119,6 +120,18 @@ static void push_qkv(struct build *b, const struct q_layer *l, const struct rows
     push(b, "qk_rope", &args, sizeof args);
 }
 
+/* Which pages the attention after it reads. */
+static void push_pick(struct build *b, int layer)
+{
+    const struct q_parts *p = b->p;
+    const struct q_scratch *s = p->scratch;
+    const struct q_config *c = &p->model->config;
+    struct attn_pick_args args = {.step = p->step, .q = s->mid, .pages_k = p->kv->k[layer], .scale = c->attn_scale, .mass = (f32)p->sparse.mass,
+                                  .dense = p->sparse.from, .share = (f32)p->sparse.share, .pick = s->pick, .work = s->work};
+    shape_attn_pick(b->shape, sizeof b->shape, c, p->kv_k);
+    push(b, "attn_pick", &args, sizeof args);
+}
+
 static void push_attention(struct build *b, const struct q_layer *l, int layer)
 {
     const struct q_parts *p = b->p;
@@ -129,6 +142,10 @@ static void push_attention(struct build *b, const struct q_layer *l, int layer)
     push(b, "kv_append", &append, sizeof append);
     struct attn_args attn = {.step = p->step, .q = s->mid, .qg = s->wide, .pages_k = p->kv->k[layer], .pages_v = p->kv->v[layer],
                              .scale = c->attn_scale, .o = s->m, .oq = s->mq, .work = s->work};
+    if (s->pick && b->form == Q_MANY) {
+        push_pick(b, layer);
+        attn.pick = s->pick;
+    }
     shape_attn(b->shape, sizeof b->shape, c, p->kv_k, p->kv_v, kset_out_attn(l, c, p->numerics));
     push(b, b->form == Q_MANY ? "attn_prefill" : "attn_decode", &attn, sizeof attn);
 }

@@ -8,6 +8,7 @@
 #ifndef Q_FORWARD_H
 #define Q_FORWARD_H
 
+#include "engine.h"
 #include "kv.h"
 #include "scratch.h"
 #include "weights.h"
@@ -26,6 +27,7 @@ struct q_parts {
     const i32 *out;                /* device memory: step->out, which never moves */
     enum q_numerics numerics;
     const char *kv_k, *kv_v;
+    struct q_sparse sparse;        /* of steps of many rows */
 };
 
 enum q_form { Q_FEW, Q_MANY, Q_WIDE, Q_FORMS };

@@ -207,7 +207,7 @@ static int resolve(struct kset *k, const struct q_model *m, int any, struct q_er
     struct q_err why;
     drop_answers(k);
     k->missing = k->refused = 0;
-    int r = kset_problems(m, &k->o.device->card, k->o.numerics, k->o.kv_k, k->o.kv_v, chosen_layout, k, &k->problems, &why);
+    int r = kset_problems(m, &k->o.device->card, k->o.numerics, k->o.kv_k, k->o.kv_v, k->o.sparse, chosen_layout, k, &k->problems, &why);
     if (r == Q_EMISS) note_missing(k, why.text);
     if (r) return r == Q_EMISS ? Q_OK : q_fail(e, r, "%s", why.text);
     k->answers = calloc((size_t)k->problems.n, sizeof *k->answers);

@@ -34,13 +34,14 @@ struct q_problem_list {
     int n;
 };
 typedef const char *(*q_layout_of)(void *arg, const char *type, long n, long k);
-int kset_problems(const struct q_model *m, const struct q_card *card, enum q_numerics numerics, const char *kv_k, const char *kv_v, q_layout_of layout_of, void *arg,
+int kset_problems(const struct q_model *m, const struct q_card *card, enum q_numerics numerics, const char *kv_k, const char *kv_v, int sparse, q_layout_of layout_of, void *arg,
                   struct q_problem_list *out, struct q_err *e);
 
 struct kset_opts {
     struct q_device *device;               /* loads the objects; its card is the set's */
     enum q_numerics numerics;
     const char *kv_k, *kv_v;
+    int sparse;                            /* prefill may be sparse: attn_pick too */
     const char *tunes;                     /* --tunes DIR or NULL */
     const char *model_arg, *preset_arg;    /* how the child is told the model: -m FILE or --preset NAME */
     const char *preset_format;             /* weight type of a preset; NULL: the child's default, q8_0 */

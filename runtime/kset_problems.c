@@ -13,6 +13,7 @@ struct build {
     const struct q_card *card;
     enum q_numerics numerics;
     const char *kv_k, *kv_v;
+    int sparse;
     q_layout_of layout_of;
     void *arg;
     struct q_problem_list *out;
@@ -207,6 +208,9 @@ static void add_attention(struct build *b)
     add(b, "qk_rope");
     shape_kv_append(b->shape, sizeof b->shape, c, b->kv_k, b->kv_v);
     add(b, "kv_append");
+    if (!b->sparse) return;
+    shape_attn_pick(b->shape, sizeof b->shape, c, b->kv_k);
+    add(b, "attn_pick");
 }
 
 static void add_delta_net(struct build *b)
@@ -278,11 +282,11 @@ static void add_ends(struct build *b)
     add(b, "sample");
 }
 
-int kset_problems(const struct q_model *m, const struct q_card *card, enum q_numerics numerics, const char *kv_k, const char *kv_v, q_layout_of layout, void *arg,
+int kset_problems(const struct q_model *m, const struct q_card *card, enum q_numerics numerics, const char *kv_k, const char *kv_v, int sparse, q_layout_of layout, void *arg,
                   struct q_problem_list *out, struct q_err *e)
 {
     if (numerics == Q_REFERENCE) kv_k = kv_v = "f32";
-    struct build b = { .m = m, .card = card, .numerics = numerics, .kv_k = kv_k, .kv_v = kv_v, .layout_of = layout, .arg = arg, .out = out, .e = e };
+    struct build b = { .m = m, .card = card, .numerics = numerics, .kv_k = kv_k, .kv_v = kv_v, .sparse = sparse, .layout_of = layout, .arg = arg, .out = out, .e = e };
     memset(out, 0, sizeof *out);
     add_layout(&b, &m->embd);
     each_matrix(&b, layout_matrix);

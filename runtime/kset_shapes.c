@@ -93,6 +93,11 @@ void shape_attn(char *dst, size_t cap, const struct q_config *c, const char *fk,
     snprintf(dst, cap, "heads=%d,kv_heads=%d,head_dim=%d,fk=%s,fv=%s,out=%s", c->n_head, c->n_head_kv, c->head_dim, fk, fv, out_name(out));
 }
 
+void shape_attn_pick(char *dst, size_t cap, const struct q_config *c, const char *fk)
+{
+    snprintf(dst, cap, "heads=%d,kv_heads=%d,head_dim=%d,fk=%s", c->n_head, c->n_head_kv, c->head_dim, fk);
+}
+
 void shape_conv_silu(char *dst, size_t cap, const struct q_config *c)
 {
     snprintf(dst, cap, "channels=%d,taps=%d", q_conv_dim(c), c->conv_taps);

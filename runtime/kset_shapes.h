@@ -42,6 +42,7 @@ void shape_rope_table(char *dst, size_t cap, const struct q_config *c);
 void shape_qk_rope(char *dst, size_t cap, const struct q_config *c);
 void shape_kv_append(char *dst, size_t cap, const struct q_config *c, const char *fk, const char *fv);
 void shape_attn(char *dst, size_t cap, const struct q_config *c, const char *fk, const char *fv, unsigned out);  /* attn_prefill and attn_decode */
+void shape_attn_pick(char *dst, size_t cap, const struct q_config *c, const char *fk);
 void shape_conv_silu(char *dst, size_t cap, const struct q_config *c);
 void shape_gdn_prep(char *dst, size_t cap, const struct q_config *c);
 void shape_gdn(char *dst, size_t cap, const struct q_config *c);                                   /* gdn_step and gdn_chunk */

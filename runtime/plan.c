@@ -52,7 +52,7 @@ static double blocks(const struct q_plan_options *o, int n, size_t bytes)
 
 static size_t step_bytes(const struct q_config *c, const struct q_plan_options *o)
 {
-    struct q_scratch_size scratch = { o->max_rows, o->max_out, o->ctx, o->parts, Q_TOP, o->gpu };
+    struct q_scratch_size scratch = { o->max_rows, o->max_out, o->ctx, o->parts, Q_TOP, o->gpu, o->sparse ? o->n_seqs : 0 };
     struct q_step_size table = { o->max_rows, o->max_out, o->n_seqs, o->n_snaps, o->ctx, c->n_embd, c->n_vocab };
     return scratch_bytes(c, &scratch) + step_table_bytes(&table);
 }

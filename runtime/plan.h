@@ -21,6 +21,7 @@ struct q_plan_options {
     int parts;                 /* members of the team: threads on a CPU */
     const char *kv_k, *kv_v;   /* of kv_formats */
     int gpu;                   /* a card with memory of its own */
+    int sparse;                /* prefill may be sparse */
 };
 
 enum q_plan_item { Q_PLAN_WEIGHTS, Q_PLAN_KV, Q_PLAN_STATES, Q_PLAN_CHECKPOINTS, Q_PLAN_SCRATCH, Q_PLAN_KERNELS, Q_PLAN_ITEMS };

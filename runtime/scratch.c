@@ -1,5 +1,6 @@
 #include "scratch.h"
 #include "rope.h"
+#include "templates/attn_pick/args.h"
 #include "templates/attn_prefill/args.h"
 #include "templates/gdn_step/args.h"
 #include "templates/matmul/args.h"
@@ -30,6 +31,15 @@ static struct act_q8 take_q8(struct carve *c, int rows, int width)
 
 static int max_of(int a, int b) { return a > b ? a : b; }
 
+static i64 context_pages(const struct q_scratch_size *s) { return ((i64)s->ctx + KV_PAGE - 1) / KV_PAGE; }
+
+static i64 max_of64(i64 a, i64 b) { return a > b ? a : b; }
+
+static i64 pick_work(const struct q_config *c, const struct q_scratch_size *s)
+{
+    return s->sparse_seqs ? attn_pick_work(s->max_rows, s->sparse_seqs, c->n_head, c->n_head_kv, context_pages(s)) : 0;
+}
+
 static size_t work_bytes(const struct q_config *c, const struct q_scratch_size *s)
 {
     i64 attn = attn_work(s->max_rows, c->n_head, c->head_dim, s->ctx, s->parts), gdn;
@@ -39,6 +49,7 @@ static size_t work_bytes(const struct q_config *c, const struct q_scratch_size *
     i64 most = attn > gdn ? attn : gdn;
     most = most > sample ? most : sample;
     most = most > topk ? most : topk;
+    most = max_of64(most, pick_work(c, s));
     return (size_t)(most > product ? most : product);
 }
 
@@ -71,6 +82,8 @@ static void carve_all(struct q_scratch *s, struct carve *c, const struct q_confi
     s->top_id = take(c, (size_t)O * (size_t)z->top, sizeof *s->top_id);
     s->top_value = take_f32(c, O, z->top);
     s->lse = take_f32(c, O, 1);
+    size_t lists = z->sparse_seqs ? (size_t)pick_blocks(R, z->sparse_seqs) * (size_t)cf->n_head_kv : 0;
+    s->pick = lists ? take(c, lists * (size_t)(1 + context_pages(z)), sizeof *s->pick) : NULL;
     s->work = take(c, work_bytes(cf, z), 1);
 }
 

@@ -29,6 +29,7 @@ struct q_scratch {
     float *logprob;
     int *top_id;             /* [max_out][k] */
     float *top_value, *lse;
+    int *pick;               /* lists of pages (attn_pick) for the blocks of rows; NULL where nothing is sparse */
     void *work;              /* the largest scratch any op may ask for */
     size_t bytes;            /* of all of it */
 };
@@ -36,6 +37,7 @@ struct q_scratch {
 struct q_scratch_size {
     int max_rows, max_out, ctx, parts, top;
     int gpu;                 /* work has room for what only GPU kernels ask for */
+    int sparse_seqs;         /* sequences of a step whose attention may be sparse; 0: none */
 };
 
 /* Bytes that scratch_open will take. */

@@ -84,7 +84,7 @@ static void list(struct fixture *f, enum q_numerics n)
 {
     free(f->list.p);
     f->asked = 0;
-    assert_int_equal(kset_problems(&f->m, &f->card, n, "f16", "f16", r16_where_it_fits, f, &f->list, NULL), 0);
+    assert_int_equal(kset_problems(&f->m, &f->card, n, "f16", "f16", 0, r16_where_it_fits, f, &f->list, NULL), 0);
 }
 
 static int is_same_but_buckets(const struct q_problem *a, const struct q_problem *b) { return !strcmp(a->op, b->op) && !strcmp(a->shape, b->shape); }
@@ -225,7 +225,7 @@ static void a_layout_not_chosen_is_a_miss(void **state)
 {
     struct fixture *f = *state;
     struct q_err e;
-    assert_int_equal(kset_problems(&f->m, &f->card, Q_PINNED, "f16", "f16", none, NULL, &f->list, &e), Q_EMISS);
+    assert_int_equal(kset_problems(&f->m, &f->card, Q_PINNED, "f16", "f16", 0, none, NULL, &f->list, &e), Q_EMISS);
     assert_non_null(strstr(e.text, "type=q8_0,n=320,k=64"));
     assert_null(f->list.p);
 }

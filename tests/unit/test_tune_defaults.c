@@ -43,7 +43,7 @@ static int check_model(struct gen *g, const char *preset, const char *type, cons
     struct q_err e;
     assert_int_equal(card_parse(&card, key, &e), Q_OK);
     assert_int_equal(model_open_preset(&m, preset, type, Q_MADE_LATER, &e), Q_OK);
-    assert_int_equal(kset_problems(m, &card, Q_PINNED, "f16", "f16", layout_for, &card, &l, &e), Q_OK);
+    assert_int_equal(kset_problems(m, &card, Q_PINNED, "f16", "f16", 0, layout_for, &card, &l, &e), Q_OK);
     int failed = emit_all(g, &l, key);
     free(l.p);
     model_close(m);

@@ -76,7 +76,7 @@ static int list_model(struct plan *p, const char *model, struct q_err *e)
     int rc = target_open(&p->target, NULL, model, "q8_0", e);
     for (int i = 0; i < 2 && !rc; i++) {
         struct q_problem_list l;
-        rc = kset_problems(p->target.model, &p->target.card, all[i], "f16", "f16", choose_layout, p, &l, e);
+        rc = kset_problems(p->target.model, &p->target.card, all[i], "f16", "f16", 1, choose_layout, p, &l, e);
         for (int j = 0; j < l.n && !rc; j++) {
             add_problem(p, &l.p[j], q_numerics_name(all[i]));
             if (all[i] == Q_PINNED) add_problem(p, &l.p[j], "strict");
