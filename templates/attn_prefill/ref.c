@@ -96,6 +96,26 @@ static f32 *queries(struct ref_case *c, const struct step *st, const struct dims
     return q;
 }
 
+/* Cases of more rows than decode has, behind whole pages: each block of rows reads a third of the pages, and its own. */
+static const i32 *picks(struct ref_case *c, const struct step *st, const struct dims *d, unsigned long long *seed)
+{
+    int blocks = 0, at = 0;
+    for (int q = 0; q < st->n_seqs; q++) blocks += (st->seq_rows[q] + ATTN_PICK_ROWS - 1) / ATTN_PICK_ROWS;
+    size_t stride = (size_t)(1 + st->page_stride);
+    i32 *pick = ref_buf(c, "pick", REF_IN, REF_I32, (size_t)(blocks * d->kv_heads) * stride, 0);
+    for (int q = 0; q < st->n_seqs; q++)
+        for (int from = 0; from < st->seq_rows[q]; from += ATTN_PICK_ROWS)
+            for (int j = 0; j < d->kv_heads; j++) {
+                int end = from + ATTN_PICK_ROWS < st->seq_rows[q] ? from + ATTN_PICK_ROWS : st->seq_rows[q], n = 0;
+                const i32 *kv = st->kv + st->seq_row[q];
+                i32 *list = pick + (size_t)at++ * stride;
+                for (int page = 0; page <= kv[end - 1] / KV_PAGE; page++)
+                    if (page >= kv[from] / KV_PAGE || ref_next(seed) % 3 == 0) list[1 + n++] = page;
+                list[0] = n;
+            }
+    return pick;
+}
+
 /* As ref_out_q8, with the tolerance of o: a score near 100 that is summed in one go is off by as much. */
 static struct act_q8 out_q8(struct ref_case *c, size_t n)
 {
@@ -130,6 +150,7 @@ static int attn_make(struct ref_case *c, void *args, const struct q_shape *s, co
         .work = ref_buf(c, "work", REF_WORK, REF_BYTES, work, 0),
     };
     fill(a, &d, &seed);
+    if (!size->plain && size->rows > ATTN_PICK_ROWS && size->past && size->past % KV_PAGE == 0) a->pick = picks(c, step, &d, &seed);
     if (!shape_is(s, "out", "q8")) a->o = ref_buf(c, "o", REF_OUT, REF_F32, rows * row, 1e-5);
     if (!shape_is(s, "out", "f32")) a->oq = out_q8(c, rows * row);
     allow_halves(c, a);

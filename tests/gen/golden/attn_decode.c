@@ -142,9 +142,12 @@ struct running {
 };
 
 /* Takes in a chunk's (max, sum); *old and *add are the factors for o so far and for the chunk's o. A chunk that shows nothing
- * (-inf, 0) changes nothing: the factors are 1 and 0. */
+ * (-inf, 0) changes nothing, even what has seen nothing: the factors are 1 and 0. */
 static void merge(struct running *run, f32 max, f32 sum, f32 *old, f32 *add)
 {
+    *old = 1;
+    *add = 0;
+    if (max == -__builtin_inff()) return;
     f32 top = run->max > max ? run->max : max;
     *old = sexp(run->max - top);
     *add = sexp(max - top);

@@ -152,9 +152,12 @@ struct running {
 };
 
 /* Takes in a chunk's (max, sum); *old and *add are the factors for o so far and for the chunk's o. A chunk that shows nothing
- * (-inf, 0) changes nothing: the factors are 1 and 0. */
+ * (-inf, 0) changes nothing, even what has seen nothing: the factors are 1 and 0. */
 static void merge(struct running *run, f32 max, f32 sum, f32 *old, f32 *add)
 {
+    *old = 1;
+    *add = 0;
+    if (max == -__builtin_inff()) return;
     f32 top = run->max > max ? run->max : max;
     *old = sexp(run->max - top);
     *add = sexp(max - top);
@@ -189,6 +192,8 @@ struct tile {
     i64 row;
     int seq, j, count;     /* count: query rows, <= 48 */
     int tokens;            /* that its last row sees */
+    const i32 *pick;       /* of its rows and KV head: a count, then the pages that they read; NULL: all */
+    int picked;            /* how many of them are behind */
     f32 *keys;             /* [256][KV_PAGE]; this and the other arrays: this part's work */
     f32 *values;           /* [128][16] */
     f32 *s;                /* [48][128] scores, then weights */
@@ -202,13 +207,43 @@ static inline i64 head_at(const struct tile *it, int m)
     return (it->row + at / 4) * 8 + it->j * 4 + at % 4;
 }
 
-/* Tokens from t on in the page of K or V that holds token t, and where that page begins for this head. */
-static inline int page_tokens(int t, int end) { return end - t < KV_PAGE ? end - t : KV_PAGE; }
+/* What a chunk has of K and V: pages that are read, in ascending order; their tokens lie side by side. */
+struct run {
+    int page[2], pages, tokens;
+};
 
-static i64 piece_of(const struct tile *it, int t)
+/* The chunk of `end` tokens from `first` on, after those before. */
+static struct run run_of(struct tile *it, int first, int end)
+{
+    struct run r = { .pages = 0 };
+    for (int page = first / KV_PAGE; page * KV_PAGE < first + end; page++) {
+        if (it->pick && (it->picked == it->pick[0] || it->pick[1 + it->picked] != page)) continue;
+        int left = first + end - page * KV_PAGE;
+        it->picked++;
+        r.page[r.pages++] = page;
+        r.tokens += left < KV_PAGE ? left : KV_PAGE;
+    }
+    return r;
+}
+
+/* Tokens of page i of a run, and how many of the run one sees whose own is `kv`. */
+static inline int page_tokens(const struct run *r, int i)
+{
+    return r->tokens - i * KV_PAGE < KV_PAGE ? r->tokens - i * KV_PAGE : KV_PAGE;
+}
+
+static inline int seen_of(const struct run *r, int kv)
+{
+    int n = 0;
+    for (int i = 0; i < r->pages && r->page[i] * KV_PAGE <= kv; i++) n = i * KV_PAGE + (kv + 1 - r->page[i] * KV_PAGE < KV_PAGE ? kv + 1 - r->page[i] * KV_PAGE : KV_PAGE);
+    return n < r->tokens ? n : r->tokens;
+}
+
+/* Where a page of the sequence lies for this head, in pieces. */
+static i64 piece_of(const struct tile *it, int page)
 {
     const struct step *st = it->a->step;
-    return (i64)st->pages[(i64)it->seq * st->page_stride + t / KV_PAGE] * 2 + it->j;
+    return (i64)st->pages[(i64)it->seq * st->page_stride + page] * 2 + it->j;
 }
 
 /* Rows to columns: interleaving row i with row i + 4 doubles what lies together, 8 lanes after 3 rounds. */
@@ -292,10 +327,10 @@ static void scores(const f32 *const *q, const f32 *key, f32 *s)
     vstore(s + 648, a5_1);
 }
 
-/* Scores of all query rows with the n keys of the page that begins with token t; they go to s from column `column` on. */
-static void page_scores(const struct tile *it, int t, int n, int column)
+/* Scores of all query rows with the n keys of a page; they go to s from column `column` on. */
+static void page_scores(const struct tile *it, int page, int n, int column)
 {
-    pack_keys(it->keys, (const u16 *)((const u8 *)it->a->pages_k + piece_of(it, t) * 32768), n);
+    pack_keys(it->keys, (const u16 *)((const u8 *)it->a->pages_k + piece_of(it, page) * 32768), n);
     for (int m = 0; m < it->count; m += 6) {
         const f32 *q[6];
         for (int i = 0; i < 6; i++) q[i] = it->a->q + head_at(it, m + i) * 256;
@@ -355,15 +390,15 @@ static void weighted(const f32 *p, const f32 *value, int n, f32 *o)
     vstore(o + 88, a5_1);
 }
 
-/* One slice of the values of `end` tokens from `first` on, weighed and merged into o. */
-static void slice_values(const struct tile *it, int first, int end, int d, const f32 *old, const f32 *add)
+/* One slice of the values of a run, weighed and merged into o. */
+static void slice_values(const struct tile *it, const struct run *r, int d, const f32 *old, const f32 *add)
 {
     f32 o[96];
-    for (int t = 0; t < end; t += KV_PAGE)
-        pack_values(it->values + t * 16, (const u16 *)((const u8 *)it->a->pages_v + piece_of(it, first + t) * 32768),
-                    page_tokens(t, end), d);
+    for (int i = 0; i < r->pages; i++)
+        pack_values(it->values + i * 1024, (const u16 *)((const u8 *)it->a->pages_v + piece_of(it, r->page[i]) * 32768),
+                    page_tokens(r, i), d);
     for (int m = 0; m < it->count; m += 6) {
-        weighted(it->s + m * 128, it->values, end, o);
+        weighted(it->s + m * 128, it->values, r->tokens, o);
         for (int i = 0; i < 6 && m + i < it->count; i++)
             accumulate(it->o + (m + i) * 256 + d, o + i * 16, 16, old[m + i], add[m + i]);
     }
@@ -380,14 +415,12 @@ static void attend(struct tile *it, int first, int end)
 {
     f32 max[48], sum[48], old[48], add[48];
     const i32 *kv = it->a->step->kv + it->row;
-    for (int t = 0; t < end; t += KV_PAGE) page_scores(it, first + t, page_tokens(t, end), t);
-    for (int m = 0; m < it->count; m++) {
-        int n = kv[m / 4] + 1 - first;
-        max[m] = weights(it->s + m * 128, n < end ? n : end, end, it->a->scale);
-    }
-    for (int m = 0; m < it->count; m += 6) sums(it->s + m * 128, end, sum + m);
+    const struct run r = run_of(it, first, end);
+    for (int i = 0; i < r.pages; i++) page_scores(it, r.page[i], page_tokens(&r, i), i * KV_PAGE);
+    for (int m = 0; m < it->count; m++) max[m] = weights(it->s + m * 128, seen_of(&r, kv[m / 4]), r.tokens, it->a->scale);
+    for (int m = 0; m < it->count; m += 6) sums(it->s + m * 128, r.tokens, sum + m);
     for (int m = 0; m < it->count; m++) merge(it->run + m, max[m], sum[m], old + m, add + m);
-    for (int d = 0; d < 256; d += 16) slice_values(it, first, end, d, old, add);
+    for (int d = 0; d < 256 && r.pages; d += 16) slice_values(it, &r, d, old, add);
 }
 
 /* The output of query row m. */
@@ -402,29 +435,37 @@ static void run_tile(struct tile *it)
     for (int m = 0; m < it->count; m++) {
         clear(it, m);
     }
+    it->picked = 0;
     for (int t = 0; t < it->tokens; t += 128) attend(it, t, it->tokens - t < 128 ? it->tokens - t : 128);
     for (int m = 0; m < it->count; m++) finish(it, m);
 }
 
-/* The sequence's tile that begins with its row `from`. Cost: rows times tokens that the last one sees. */
-static i64 open_tile(struct tile *it, int seq, int from)
+/* The sequence's tile that begins with its row `from`; where pages are picked, it lies in one block of rows. block:
+ * of the sequence's
+ * first row. Cost: rows times tokens that they read. */
+static i64 open_tile(struct tile *it, int seq, int block, int from)
 {
     const struct step *st = it->a->step;
-    int rows = st->seq_rows[seq] - from < 12 ? st->seq_rows[seq] - from : 12;
+    int rows = st->seq_rows[seq] - from < 12 ? st->seq_rows[seq] - from : 12, left = ATTN_PICK_ROWS - from % ATTN_PICK_ROWS;
+    if (it->a->pick && rows > left) rows = left;
     it->seq = seq;
     it->row = st->seq_row[seq] + from;
     it->count = rows * 4;
     it->tokens = st->kv[it->row + rows - 1] + 1;
-    return (i64)rows * it->tokens;
+    it->pick = it->a->pick ? it->a->pick + ((i64)(block + from / ATTN_PICK_ROWS) * 2 + it->j) * (1 + st->page_stride) : 0;
+    return (i64)rows * (it->pick ? it->pick[0] * KV_PAGE : it->tokens);
 }
+
+static inline int blocks_of(int rows) { return (rows + ATTN_PICK_ROWS - 1) / ATTN_PICK_ROWS; }
 
 static i64 total_cost(struct tile *it)
 {
     const struct step *st = it->a->step;
     i64 sum = 0;
-    for (int seq = 0; seq < st->n_seqs; seq++)
-        for (int from = 0; from < st->seq_rows[seq]; from += 12) sum += open_tile(it, seq, from);
-    return sum * 2;
+    for (int seq = 0, block = 0; seq < st->n_seqs; block += blocks_of(st->seq_rows[seq++]))
+        for (it->j = 0; it->j < 2; it->j++)
+            for (int from = 0; from < st->seq_rows[seq]; from += it->count / 4) sum += open_tile(it, seq, block, from);
+    return sum;
 }
 
 /* All tiles lie on a line, each as long as its cost; the line is cut into equal parts, and a tile is whose its middle is. */
@@ -435,10 +476,10 @@ void attn_prefill_heads8_kv_heads2_head_dim256_f16_f16_q8_avx2_hw_rows6_vecs2_ti
     struct tile it = { .a = a, .s = work, .values = work + 6144, .keys = work + 8192,
                        .o = work + 24576 };
     i64 total = total_cost(&it), at = 0;
-    for (int seq = 0; seq < a->step->n_seqs; seq++)
+    for (int seq = 0, block = 0; seq < a->step->n_seqs; block += blocks_of(a->step->seq_rows[seq++]))
         for (it.j = 0; it.j < 2; it.j++)
-            for (int from = 0; from < a->step->seq_rows[seq]; from += 12) {
-                i64 cost = open_tile(&it, seq, from);
+            for (int from = 0; from < a->step->seq_rows[seq]; from += it.count / 4) {
+                i64 cost = open_tile(&it, seq, block, from);
                 if ((at + cost / 2) * t->parts / total == t->part) run_tile(&it);
                 at += cost;
             }
