@@ -1,4 +1,5 @@
 #include "chat_history.h"
+#include "json_check.h"
 #include "text.h"
 #include <cjson/cJSON.h>
 #include <stdlib.h>
@@ -66,6 +67,37 @@ int chat_history_assistant(struct chat_history *h, const char *content, const ch
 {
     return add(h, "assistant", content, thinking, e);
 }
+
+static const char *text_of(const cJSON *m, const char *name) { return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, name)); }
+
+/* A message that this file would have made. */
+static int is_message(const cJSON *m, int first)
+{
+    const char *role = text_of(m, "role");
+    if (!cJSON_IsObject(m) || !role || !text_of(m, "content")) return 0;
+    return !strcmp(role, "user") || !strcmp(role, "assistant") || (first && !strcmp(role, "system"));
+}
+
+int chat_history_load(struct chat_history *h, const char *json, const char *where, struct q_err *e)
+{
+    int rc = json_check(json, strlen(json), JSON_MAX_DEPTH, where, e);
+    if (rc) return rc;
+    cJSON *list = cJSON_Parse(json);
+    if (!cJSON_IsArray(list)) rc = q_fail(e, Q_EINPUT, "%s: expected a list of messages", where);
+    int i = 0;
+    for (const cJSON *m = rc ? NULL : list->child; m && !rc; m = m->next, i++)
+        if (!is_message(m, m == list->child)) rc = q_fail(e, Q_EINPUT, "%s: message %d: expected a role and a text", where, i);
+    if (rc) {
+        cJSON_Delete(list);
+        return rc;
+    }
+    cJSON_Delete(h->list);
+    h->list = list;
+    h->has_system = list->child && !strcmp(text_of(list->child, "role"), "system");
+    return Q_OK;
+}
+
+int chat_history_count(const struct chat_history *h) { return cJSON_GetArraySize(h->list); }
 
 void chat_history_drop_last(struct chat_history *h)
 {

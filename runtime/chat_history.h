@@ -12,6 +12,9 @@ int chat_history_system(struct chat_history *h, const char *text, struct q_err *
 int chat_history_user(struct chat_history *h, const char *text, struct q_err *e);
 /* thinking may be empty; the template decides what becomes of it. */
 int chat_history_assistant(struct chat_history *h, const char *content, const char *thinking, struct q_err *e);
+/* Replaces all messages by those of a JSON list as chat_history_json writes it. `where` begins the error line. */
+int chat_history_load(struct chat_history *h, const char *json, const char *where, struct q_err *e);
+int chat_history_count(const struct chat_history *h);
 /* Takes the last message back. */
 void chat_history_drop_last(struct chat_history *h);
 /* Leaves only the system message. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_SYSTEM = CLI_SAMPLING_END, OPT_THINK, OPT_NO_THINK, OPT_HIDE, OPT_URL, OPT_KEY, OPT_NO_HISTORY };
+enum { OPT_SYSTEM = CLI_SAMPLING_END, OPT_THINK, OPT_NO_THINK, OPT_HIDE, OPT_URL, OPT_KEY, OPT_NO_HISTORY, OPT_SESSION };
 
 /* Set by Ctrl-C. A handler can reach nothing else. */
 static volatile sig_atomic_t interrupted;
@@ -39,6 +39,7 @@ static const struct option longs[] = {CLI_LONG,
                                       {"hide-thinking", 0, 0, OPT_HIDE},
                                       {"url", 1, 0, OPT_URL},
                                       {"api-key", 1, 0, OPT_KEY},
+                                      {"session", 1, 0, OPT_SESSION},
                                       {"no-history", 0, 0, OPT_NO_HISTORY},
                                       {0, 0, 0, 0}};
 
@@ -53,6 +54,7 @@ static void help(void)
            "  --hide-thinking     do not show what it thinks\n"
            "  -n N                at most N tokens an answer\n"
            "  --no-history        neither read nor keep what was typed (else it is in quarry/chat_history in the folder of state)\n"
+           "  --session FILE      go on with the conversation in FILE, and write FILE anew behind each answer; where there is none, one begins\n"
            "  --url URL           an OpenAI-compatible server: http://127.0.0.1:8080 (-m NAME: its model, default the first that it lists)\n"
            "  --api-key KEY       its key (default: QUARRY_API_KEY of the environment, which other users do not see)\n"
            "Sampling that is not asked for is the server's choice with --url, and the likeliest token without:\n%s%s",
@@ -70,6 +72,7 @@ static int check_url(const struct chat *c)
 {
     char line[128];
     if (!c->url && c->key) return cli_usage(&c->cli, "--api-key goes with --url");
+    if (c->url && c->session_path) return cli_usage(&c->cli, "--session is for a model of this machine, and with --url the server has it");
     if (!c->url) return c->cli.engine.model ? 0 : cli_usage(&c->cli, "expected -m FILE, or --url URL");
     if (!c->engine_option) return 0;
     snprintf(line, sizeof line, "--%s is for a model of this machine, and with --url the server has it", c->engine_option);
@@ -90,6 +93,7 @@ static int parse_args(struct chat *c, int argc, char **argv)
         case OPT_NO_THINK: c->think = 0; break;
         case OPT_HIDE: c->hide_thinking = 1; break;
         case OPT_URL: c->url = optarg; break;
+        case OPT_SESSION: c->session_path = optarg; break;
         case OPT_KEY: c->key = optarg; break;
         case OPT_NO_HISTORY: c->no_history = 1; break;
         case 'h':
@@ -158,6 +162,22 @@ static int answer(struct chat *c, struct q_err *e)
     return chat_history_assistant(c->history, c->show.text[Q_PART_CONTENT].at, c->show.text[Q_PART_THINKING].at, e);
 }
 
+/* The conversation goes on whatever becomes of it. */
+static void save_session(struct chat *c)
+{
+    struct q_err e;
+    char *messages;
+    size_t written;
+    int rc = chat_history_json(c->history, &messages, &e);
+    if (rc) {
+        c->failed = cli_fail(&c->cli, &e);
+        return;
+    }
+    rc = c->from->save(c->from, messages, &written, &e);
+    free(messages);
+    if (rc) c->failed = cli_fail(&c->cli, &e);
+}
+
 /* A turn that fails is as if it had not been typed. */
 static void take_turn(struct chat *c, const char *text)
 {
@@ -165,6 +185,7 @@ static void take_turn(struct chat *c, const char *text)
     int rc = chat_history_user(c->history, text, &e), added = !rc;
     interrupted = 0;
     if (!rc) rc = answer(c, &e);
+    if (!rc && c->from->save) save_session(c);
     if (!rc) return;
     if (added) chat_history_drop_last(c->history);
     c->failed = cli_fail(&c->cli, &e);
@@ -209,15 +230,29 @@ static int open_from(struct chat *c, struct q_err *e)
 {
     const struct chat_server s = {
         .url = c->url, .key = c->key ? c->key : cmd_api_key(), .model = c->cli.engine.model, .cancelled = cancelled, .arg = c};
-    if (!c->url) return chat_from_engine(&c->from, &c->cli.engine, e);
+    if (!c->url) return chat_from_engine(&c->from, &c->cli.engine, &c->session, e);
     catch_interrupt(1);
     return chat_from_url(&c->from, &s, &c->cli, e);
 }
 
+/* What was said in earlier runs. */
+static int load_session(struct chat *c, struct q_err *e)
+{
+    const struct session *s = c->session.file;
+    if (!s) return Q_OK;
+    if (!session_head(s)->n_text)
+        return q_fail(e, Q_EINPUT, "%s: the session is a text and no conversation: 'quarry run --raw' goes on with it", c->session_path);
+    int rc = chat_history_load(c->history, session_text(s), c->session_path, e), n = chat_history_count(c->history);
+    if (!rc) cli_fact(&c->cli, "%s: %d message%s, %d tokens", c->session_path, n, cli_s(n), session_head(s)->n_ids);
+    return rc;
+}
+
 static int open_chat(struct chat *c, struct q_err *e)
 {
-    int rc = open_from(c, e);
+    int rc = session_work_open(&c->session, c->session_path, e);
     if (!rc) rc = chat_history_open(&c->history, e);
+    if (!rc) rc = load_session(c, e);
+    if (!rc) rc = open_from(c, e);
     if (!rc && c->system) rc = chat_history_system(c->history, c->system, e);
     if (!rc) rc = chat_lines_open(&c->lines, !c->no_history, say, &c->cli, e);
     return rc;
@@ -228,13 +263,14 @@ static void close_chat(struct chat *c)
     chat_lines_close(c->lines);
     chat_history_close(c->history);
     if (c->from) c->from->close(c->from);
+    session_work_close(&c->session);
     chat_show_close(&c->show);
     free(c->saved);
 }
 
 int cmd_chat(int argc, char **argv)
 {
-    struct chat c = {.most = -1, .think = -1};
+    struct chat c = {.most = -1, .think = -1, .session.lock = -1};
     struct q_err e = {0};
     cli_start(&c.cli, "chat");
     cli_sampling_start(&c.sampling);

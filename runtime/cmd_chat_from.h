@@ -20,11 +20,14 @@ struct chat_ask {
 struct chat_from {
     int (*answer)(struct chat_from *f, const struct chat_ask *ask, struct q_answer *out, struct q_err *e);
     void (*close)(struct chat_from *f);
+    /* Writes the session of chat_from_engine: what was read and answered last, and these messages. NULL: there is none. */
+    int (*save)(struct chat_from *f, const char *messages, size_t *written, struct q_err *e);
     int ctx;                     /* tokens; 0: only the server knows */
 };
 
-/* engine: what the options say; its caps for a chat are set here. */
-int chat_from_engine(struct chat_from **f, struct q_engine_opts *engine, struct q_err *e);
+/* engine: what the options say; its caps for a chat are set here. session: borrowed, opened; one without a path is none. */
+struct session_work;
+int chat_from_engine(struct chat_from **f, struct q_engine_opts *engine, struct session_work *session, struct q_err *e);
 
 /* model NULL: the first that the server lists; key NULL: none. In answers tokens and times are as the client sees them: n_prompt is 0 where the
  * server does not count, and prefill_s runs to the first piece of text. */

@@ -6,6 +6,7 @@
 #include "cmd_chat_from.h"
 #include "cmd_chat_lines.h"
 #include "cmd_chat_show.h"
+#include "session_work.h"
 
 /* Sums over the answers of this run. Tokens; seconds. */
 struct chat_totals {
@@ -18,12 +19,13 @@ struct chat_totals {
 struct chat {
     struct q_cli cli;
     struct cli_sampling sampling;
-    const char *system, *url, *key;
+    const char *system, *url, *key, *session_path;
     const char *engine_option;   /* the first that was given of those that only a model of this process has */
     long most;                   /* tokens of an answer; < 0: no limit but the context */
     int think;                   /* < 0: as the template has it */
     int hide_thinking, no_history, failed, over;
 
+    struct session_work session;
     struct chat_from *from;
     struct chat_history *history;
     struct chat_lines *lines;

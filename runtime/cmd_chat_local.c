@@ -2,6 +2,7 @@
 #include "chat.h"
 #include "cmd_chat_from.h"
 #include "reply.h"
+#include "session_work.h"
 #include <signal.h>
 #include <stdlib.h>
 
@@ -13,6 +14,7 @@ struct local {
     struct q_engine *engine;
     struct q_chat *template;
     struct q_talk *talk;
+    struct session_work *session;   /* borrowed */
     struct tok_ids ids;          /* of the prompt; used again for each turn */
 };
 
@@ -33,9 +35,16 @@ static int answer(struct chat_from *f, const struct chat_ask *ask, struct q_answ
     struct q_answer_opts o = {
         .sampling = ask->sampling->params, .max_tokens = (int)ask->most, .cancelled = ask->cancelled, .text = ask->text, .arg = ask->arg};
     int rc = encode(l, ask, e);
+    if (!rc) rc = session_work_resume(l->session, l->engine, l->talk, l->ids.at, l->ids.n, e);
     if (rc) return rc;
     o.thinking = q_reply_opens_thinking(q_engine_tokenizer(l->engine), l->ids.at, l->ids.n);
     return q_talk_answer(l->talk, l->ids.at, l->ids.n, &o, out, e);
+}
+
+static int save(struct chat_from *f, const char *messages, size_t *written, struct q_err *e)
+{
+    struct local *l = (struct local *)f;
+    return session_work_save(l->session, l->talk, NULL, 0, messages, written, e);
 }
 
 static void close_local(struct chat_from *f)
@@ -60,16 +69,18 @@ static int open_engine(struct q_engine **engine, const struct q_engine_opts *o, 
     return rc;
 }
 
-int chat_from_engine(struct chat_from **out, struct q_engine_opts *o, struct q_err *e)
+int chat_from_engine(struct chat_from **out, struct q_engine_opts *o, struct session_work *session, struct q_err *e)
 {
     struct local *l = calloc(1, sizeof *l);
     if (!l) return q_fail(e, Q_EMEM, "no memory for a conversation");
-    l->base = (struct chat_from){.answer = answer, .close = close_local};
-    o->max_snaps = SNAPS;
-    o->ctx_hint = CTX_HINT;
+    l->base = (struct chat_from){.answer = answer, .close = close_local, .save = session->path ? save : NULL};
+    l->session = session;
+    o->max_snaps = session->path ? SESSION_WORK_SNAPS : SNAPS;
+    o->ctx_hint = CTX_HINT + (session->file ? session_head(session->file)->n_ids : 0);
     int rc = open_engine(&l->engine, o, e);
     if (!rc) rc = q_chat_open(&l->template, l->engine, NULL, e);
     if (!rc) rc = q_talk_open(&l->talk, l->engine, e);
+    if (!rc && session->file) rc = session_fits(session->file, l->engine, e);
     if (rc) {
         close_local(&l->base);
         return rc;

@@ -1,8 +1,9 @@
-/* quarry run: one prompt, one answer on stdout as it comes, speeds on stderr. */
-#include "answer.h"
+/* quarry run: one prompt, one answer on stdout as it comes, speeds on stderr. With a session (cmd_run_session.c) the prompt goes on where an
+ * earlier one ended. */
 #include "chat.h"
 #include "cli_sampling.h"
 #include "cmd.h"
+#include "cmd_run_session.h"
 #include "json_check.h"
 #include "model.h"
 #include "plain.h"
@@ -13,11 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_RAW = CLI_SAMPLING_END, OPT_SYSTEM, OPT_THINK, OPT_IDS, OPT_GRAMMAR, OPT_SCHEMA, OPT_TRUNCATE };
+enum { OPT_RAW = CLI_SAMPLING_END, OPT_SYSTEM, OPT_THINK, OPT_IDS, OPT_GRAMMAR, OPT_SCHEMA, OPT_TRUNCATE, OPT_SESSION };
 
 struct run {
     struct q_cli cli;
-    const char *prompt_arg, *file, *system;
+    const char *prompt_arg, *file, *system, *session_path;
     const char *grammar, *schema; /* a text or a file's name */
     char *prompt;                /* owned */
     size_t prompt_n;
@@ -33,6 +34,7 @@ struct run {
     size_t form_n;
     const struct tokenizer *tokenizer;
     struct q_answer answer;
+    struct run_session session;
 };
 
 static void help(void)
@@ -45,6 +47,8 @@ static void help(void)
            "  --raw               no chat template; control tokens in the prompt are control tokens\n"
            "  --truncate HOW      a prompt too long for the context loses its beginning (head) or its middle (middle); default: none, it is refused\n"
            "  -n N                generate at most N tokens\n"
+           "  --session FILE      the prompt goes on where FILE's session ended, and FILE is written anew behind the answer; where there is none,\n"
+           "                      one begins (--raw: its text goes on; else: its conversation gets another turn)\n"
            "  --ids               print token ids instead of text\n"
            "  --grammar G         the answer is a text of this GBNF grammar: a file, or the grammar itself (it has a ::=)\n"
            "  --json-schema S     the answer is JSON by this schema: a file, or the schema itself (it begins with {)\n%s%s",
@@ -60,6 +64,7 @@ static const struct option longs[] = {CLI_LONG,
                                       {"truncate", 1, 0, OPT_TRUNCATE},
                                       {"grammar", 1, 0, OPT_GRAMMAR},
                                       {"json-schema", 1, 0, OPT_SCHEMA},
+                                      {"session", 1, 0, OPT_SESSION},
                                       {"file", 1, 0, 'f'},
                                       {"prompt", 1, 0, 'p'},
                                       {0, 0, 0, 0}};
@@ -83,6 +88,7 @@ static int parse_args(struct run *r, int argc, char **argv)
             return cli_usage(&r->cli, "--truncate is none, head or middle") + 1;
         case OPT_SYSTEM: r->system = optarg; break;
         case OPT_GRAMMAR: r->grammar = optarg; break;
+        case OPT_SESSION: r->session_path = optarg; break;
         case OPT_SCHEMA: r->schema = optarg; break;
         case 'h':
         case CLI_HELP: help(); return 1;
@@ -115,8 +121,10 @@ static int encode_chat(struct run *r, struct q_engine *en, struct q_err *e)
     if (!rc && r->system) rc = q_chat_check_text("the system message", r->system, strlen(r->system), e);
     if (!rc) rc = q_chat_open(&c, en, NULL, e);
     if (rc) return rc;
-    char *messages = q_chat_messages(r->system, r->prompt);
-    rc = messages ? q_chat_encode(c, messages, NULL, r->think ? "{\"enable_thinking\": true}" : "{\"enable_thinking\": false}", &r->ids, e)
+    char *messages = NULL;
+    if (r->session_path) rc = run_session_messages(&r->session, r->system, r->prompt, &messages, e);
+    else messages = q_chat_messages(r->system, r->prompt);
+    rc = rc ? rc : messages ? q_chat_encode(c, messages, NULL, r->think ? "{\"enable_thinking\": true}" : "{\"enable_thinking\": false}", &r->ids, e)
                   : q_fail(e, Q_EMEM, "no memory for the messages");
     free(messages);
     q_chat_close(c);
@@ -125,6 +133,8 @@ static int encode_chat(struct run *r, struct q_engine *en, struct q_err *e)
 
 static int encode(struct run *r, struct q_engine *en, struct q_err *e)
 {
+    int rc = r->raw && r->session_path ? run_session_tokens(&r->session, &r->ids, e) : Q_OK;
+    if (rc) return rc;
     return r->raw ? tok_encode(r->tokenizer, r->prompt, r->prompt_n, TOK_PARSE_CONTROL, &r->ids, e) : encode_chat(r, en, e);
 }
 
@@ -147,17 +157,23 @@ static int open_constraint(struct run *r, struct q_err *e)
     return r->form ? (r->grammar ? q_constraint_from_gbnf : q_constraint_from_schema)(&r->constraint, r->tokenizer, r->form, r->form_n, e) : Q_OK;
 }
 
-static int print_text(void *arg, enum q_part part, const char *s, size_t n)
+static int on_text(void *arg, enum q_part part, const char *s, size_t n)
 {
-    if (((const struct run *)arg)->terminal) plain_print(stdout, s, n);
+    struct run *r = arg;
+    if (r->session_path && run_session_text(&r->session, s, n)) return -1;
+    if (r->ids_out) return 0;
+    if (r->terminal) plain_print(stdout, s, n);
     else fwrite(s, 1, n, stdout);
     return fflush(stdout);
 }
 
-static int print_id(void *arg, const struct q_token *t)
+/* A session's text goes on behind what is shown of it, so its end token is not part of it. */
+static int on_token(void *arg, const struct q_token *t)
 {
-    const struct run *r = arg;
-    return tok_is_end(r->tokenizer, t->id) ? 0 : printf("%d\n", t->id) < 0;
+    struct run *r = arg;
+    if (tok_is_end(r->tokenizer, t->id)) return 0;
+    if (r->session_path && run_session_token(&r->session, t->id)) return -1;
+    return r->ids_out && printf("%d\n", t->id) < 0;
 }
 
 /* What is left out is told. */
@@ -176,8 +192,8 @@ static int answer(struct run *r, struct q_engine *en, struct q_err *e)
 {
     struct q_answer_opts o = {.sampling = r->sampling.params, .max_tokens = (int)r->most, .raw = 1, .arg = r};
     struct q_talk *t = NULL;
-    if (r->ids_out) o.token = print_id;
-    else o.text = print_text;
+    if (r->ids_out || r->session_path) o.token = on_token;
+    if (!r->ids_out || r->session_path) o.text = on_text;
     r->tokenizer = q_engine_tokenizer(en);
     r->terminal = isatty(STDOUT_FILENO);
     int rc = open_constraint(r, e);
@@ -186,11 +202,13 @@ static int answer(struct run *r, struct q_engine *en, struct q_err *e)
     o.constraint = r->constraint;
     o.thinking = !rc && !r->raw && q_reply_opens_thinking(r->tokenizer, r->ids.at, r->ids.n);
     /* The tag that opens the block is of the prompt; its pair in the answer would stand alone. */
-    if (o.thinking && o.text) fputs("<think>\n", stdout);
+    if (o.thinking && !r->ids_out) fputs("<think>\n", stdout);
     if (!rc) rc = q_talk_open(&t, en, e);
+    if (!rc && r->session_path) rc = run_session_resume(&r->session, en, t, &r->ids, e);
     if (!rc) rc = q_talk_answer(t, r->ids.at, r->ids.n, &o, &r->answer, e);
     if (!rc && !r->ids_out) putchar('\n');
     if (fflush(stdout) && !rc) rc = q_fail(e, Q_EIO, "cannot write the answer to standard output");
+    if (!rc && r->session_path) rc = run_session_save(&r->session, &r->cli, t, &r->ids, o.thinking, e);
     q_talk_close(t);
     return rc;
 }
@@ -200,8 +218,10 @@ static void print_speeds(const struct run *r, const struct q_engine *en)
     const struct q_answer *a = &r->answer;
     char text[Q_ANSWER_TEXT];
     q_answer_text(text, a);
-    cli_fact(&r->cli, "prompt %d token%s in %.3f s: %.1f tok/s; answer %s; %d thread%s", a->n_prompt, cli_s(a->n_prompt), a->prefill_s,
-             a->prefill_s > 0 ? a->n_prompt / a->prefill_s : 0, text, q_engine_threads(en), cli_s(q_engine_threads(en)));
+    char reused[40] = "";
+    if (r->session_path) snprintf(reused, sizeof reused, " (%d re-used)", a->n_cached);
+    cli_fact(&r->cli, "prompt %d token%s%s in %.3f s: %.1f tok/s; answer %s; %d thread%s", a->n_prompt, cli_s(a->n_prompt), reused, a->prefill_s,
+             a->prefill_s > 0 ? (a->n_prompt - a->n_cached) / a->prefill_s : 0, text, q_engine_threads(en), cli_s(q_engine_threads(en)));
 }
 
 /* Why the answer ends where it does, when that is not the model's own end. */
@@ -224,8 +244,11 @@ int cmd_run(int argc, char **argv)
     if (stop) return stop - 1;
     int rc = read_prompt(&r, &e);
     if (!rc) rc = read_form(&r, &e);
+    if (!rc) rc = run_session_open(&r.session, r.session_path, r.raw, &e);
+    if (r.session_path) r.cli.engine.max_snaps = SESSION_WORK_SNAPS;
     /* A token is at least a byte, so this is room enough; templates add little. */
     r.cli.engine.ctx_hint = r.prompt_n < 1 << 23 ? (int)r.prompt_n + 1024 + (int)(r.most > 0 ? r.most : 1024) : 1 << 24;
+    r.cli.engine.ctx_hint += run_session_length(&r.session);
     cli_sampling_seed(&r.sampling);
     if (!rc) rc = q_engine_open(&en, &r.cli.engine, &e);
     if (!rc) cli_sampling_fact(&r.sampling, &r.cli);
@@ -234,6 +257,7 @@ int cmd_run(int argc, char **argv)
     if (!rc) print_speeds(&r, en);
     if (!rc) cli_memory(&r.cli, en);
     q_engine_close(en);
+    run_session_close(&r.session);
     q_constraint_free(r.constraint);
     free(r.form);
     free(r.ids.at);

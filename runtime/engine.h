@@ -124,6 +124,12 @@ size_t q_snap_bytes_of(const struct q_engine *en, int from, int length);
 int q_snap_new(struct q_engine *en, const struct q_snap *base, int from, int length, struct q_snap **out, struct q_err *e);
 int q_snap_read_piece(const struct q_snap *s, int from, size_t at, void *dst, size_t n, struct q_err *e);
 int q_snap_write_piece(struct q_snap *s, int from, size_t at, const void *src, size_t n, struct q_err *e);
+/* The same of a sequence as it is now. Writing is for one that was cleared and pretends since (q_seq_pretend): its
+ * pages are nobody else's. */
+int q_seq_read_piece(struct q_seq *s, int from, size_t at, void *dst, size_t n, struct q_err *e);
+int q_seq_write_piece(struct q_seq *s, size_t at, const void *src, size_t n, struct q_err *e);
+/* A new snapshot of fewer tokens whose pages before `from` are the sequence's; the rest is to be written, as after q_snap_new. */
+int q_seq_snap_new(struct q_seq *s, int from, int length, struct q_snap **out, struct q_err *e);
 /* What a stored state must match: "model=HEX kv=f16+f16 numerics=strict". The model is the SHA-256 of its file's header or of its shape's
  * name and sizes. strict promises the same bits from every kernel; with pinned the kernel set's id follows. */
 const char *q_engine_state_id(const struct q_engine *en);

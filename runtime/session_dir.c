@@ -131,7 +131,8 @@ int session_make_room(const char *dir, uint64_t most, uint64_t room, struct q_er
     struct finds f;
     char path[Q_PATH];
     if (room > most)
-        return q_fail(e, Q_ELIMIT, "%s: a session of %.1f MiB is larger than all that may lie there, %.1f MiB", dir, (double)room / 1048576, (double)most / 1048576);
+        return q_fail(e, Q_ELIMIT, "%s: a session of %.1f MiB is larger than all that may lie there, %.1f MiB", dir, (double)room / 1048576,
+                      (double)most / 1048576);
     int rc = find_all(dir, &f, e);
     if (rc) return rc;
     uint64_t all = sum(&f);

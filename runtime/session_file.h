@@ -5,7 +5,9 @@
  * q_snap_read gives (engine.h): the state at its length, and the KV pages from `from` on; those before it are the part's before, so nothing
  * is there twice. The first part's `from` is 0, unless the file is of somebody who keeps the pages before elsewhere.
  *
- *     head: magic, format number, counts, sizes, state id, parts | its BLAKE2b-256 | ids | theirs | bytes of part 0 | theirs | part 1 ...
+ *     head: magic, format number, counts, sizes, state id, parts | its BLAKE2b-256 | ids | theirs | text | its | bytes of part 0 | theirs | ...
+ *
+ * The text is its writer's: what a conversation's messages are, which tokens do not tell.
  *
  * Numbers are little endian. Promises:
  *  - Whole or not at all: written beside the file under another name, synced, then renamed. A writer that is killed leaves the old file, and a
@@ -30,7 +32,7 @@ struct session_part {
 
 struct session_head {
     char state_id[SESSION_STATE_ID];   /* q_engine_state_id */
-    int n_ids, n_parts;
+    int n_ids, n_parts, n_text;
     struct session_part part[SESSION_PARTS];
     int page_tokens;
     uint64_t state_bytes, page_bytes;  /* of one state, of one page over all layers */
@@ -43,10 +45,11 @@ uint64_t session_part_bytes(const struct session_head *h, int part);
 
 /* --- writing (session_write.c) --- */
 
-/* h: state_id, n_ids, parts, page_tokens and the two sizes; the rest is filled in. */
+/* h: state_id, n_ids, n_text, parts, page_tokens and the two sizes; the rest is filled in. */
 struct session_source {
     struct session_head h;
     const int32_t *ids;
+    const char *text;        /* [h.n_text] */
     /* Bytes [at, at + n) of a part, asked for in order. */
     int (*read)(void *arg, int part, size_t at, void *dst, size_t n, struct q_err *e);
     void *arg;
@@ -57,11 +60,12 @@ int session_write(const char *path, const struct session_source *src, int *lock,
 /* --- reading (session_read.c) --- */
 
 struct session;
-/* Head and ids, checked, and that the file has the size it claims. Q_EMISS: there is no file. */
+/* Head, ids and text, checked, and that the file has the size it claims. Q_EMISS: there is no file. */
 int session_open(struct session **s, const char *path, struct q_err *e);
 void session_close(struct session *s);
 const struct session_head *session_head(const struct session *s);
 const int32_t *session_ids(const struct session *s);      /* [n_ids] */
+const char *session_text(const struct session *s);        /* [n_text], and a zero byte */
 const char *session_path(const struct session *s);
 /* All bytes of a part, in pieces, in order, to `put`. What was put is worth nothing unless this returns 0. */
 typedef int (*session_put)(void *arg, size_t at, const void *src, size_t n, struct q_err *e);

@@ -6,8 +6,20 @@
 static const char magic[16] = "quarry session\n";
 
 /* Where things lie; the rest is zero. */
-enum { AT_FORMAT = 16, AT_IDS = 20, AT_PARTS = 24, AT_PAGE = 28, AT_STATE = 32, AT_PAGE_BYTES = 40, AT_BYTES = 48, AT_MADE = 56, AT_ID = 64, AT_PART = 64 + SESSION_STATE_ID };
-_Static_assert(AT_PART + 8 * SESSION_PARTS <= SESSION_HEAD, "the head has room for all");
+enum {
+    AT_FORMAT = 16,
+    AT_IDS = 20,
+    AT_PARTS = 24,
+    AT_PAGE = 28,
+    AT_STATE = 32,
+    AT_PAGE_BYTES = 40,
+    AT_BYTES = 48,
+    AT_MADE = 56,
+    AT_ID = 64,
+    AT_PART = AT_ID + SESSION_STATE_ID,
+    AT_TEXT = AT_PART + 8 * SESSION_PARTS
+};
+_Static_assert(AT_TEXT + 4 <= SESSION_HEAD, "the head has room for all");
 
 static void put(unsigned char *to, uint64_t v, int n)
 {
@@ -29,9 +41,16 @@ uint64_t session_part_bytes(const struct session_head *h, int part)
     return h->state_bytes + (uint64_t)((p->length + h->page_tokens - 1) / h->page_tokens - p->from / h->page_tokens) * h->page_bytes;
 }
 
+uint64_t session_part_at(const struct session_head *h, int part)
+{
+    uint64_t at = SESSION_HEAD + SESSION_HASH + (uint64_t)h->n_ids * sizeof(int32_t) + SESSION_HASH + (uint64_t)h->n_text + SESSION_HASH;
+    for (int i = 0; i < part; i++) at += session_part_bytes(h, i) + SESSION_HASH;
+    return at;
+}
+
 uint64_t session_file_bytes(const struct session_head *h)
 {
-    uint64_t n = SESSION_HEAD + SESSION_HASH + (uint64_t)h->n_ids * sizeof(int32_t) + SESSION_HASH;
+    uint64_t n = session_part_at(h, 0);
     for (int i = 0; i < h->n_parts; i++) n += session_part_bytes(h, i) + SESSION_HASH;
     return n;
 }
@@ -43,6 +62,7 @@ void session_pack(unsigned char *to, const struct session_head *h)
     put(to + AT_FORMAT, SESSION_FORMAT, 4);
     put(to + AT_IDS, (uint64_t)h->n_ids, 4);
     put(to + AT_PARTS, (uint64_t)h->n_parts, 4);
+    put(to + AT_TEXT, (uint64_t)h->n_text, 4);
     put(to + AT_PAGE, (uint64_t)h->page_tokens, 4);
     put(to + AT_STATE, h->state_bytes, 8);
     put(to + AT_PAGE_BYTES, h->page_bytes, 8);
@@ -70,8 +90,9 @@ static int parts_are_possible(const struct session_head *h)
 /* The bounds keep every sum below 64 bits. */
 static int is_possible(const struct session_head *h)
 {
-    return h->n_ids >= 1 && h->n_ids <= 1 << 28 && h->n_parts >= 1 && h->n_parts <= SESSION_PARTS && h->page_tokens >= 1
-           && h->page_tokens <= 1 << 20 && h->state_bytes < (uint64_t)1 << 44 && h->page_bytes < (uint64_t)1 << 32 && parts_are_possible(h)
+    const int most = 1 << 28;
+    return h->n_ids >= 1 && h->n_ids <= most && h->n_text >= 0 && h->n_text <= most && h->n_parts >= 1 && h->n_parts <= SESSION_PARTS
+           && h->page_tokens >= 1 && h->page_tokens <= 1 << 20 && h->state_bytes < (uint64_t)1 << 44 && h->page_bytes < (uint64_t)1 << 32 && parts_are_possible(h)
            && h->bytes == session_file_bytes(h);
 }
 
@@ -79,6 +100,7 @@ static void take_numbers(const unsigned char *from, struct session_head *h)
 {
     h->n_ids = (int)get(from + AT_IDS, 4);
     h->n_parts = (int)get(from + AT_PARTS, 4);
+    h->n_text = (int)get(from + AT_TEXT, 4);
     h->page_tokens = (int)get(from + AT_PAGE, 4);
     h->state_bytes = get(from + AT_STATE, 8);
     h->page_bytes = get(from + AT_PAGE_BYTES, 8);
@@ -98,7 +120,8 @@ int session_unpack(const char *path, const unsigned char *from, struct session_h
     if (format != SESSION_FORMAT)
         return q_fail(e, Q_EUNSUP, "%s: a session file of format %u; this version reads format %d", path, format, SESSION_FORMAT);
     hash_of(hash, from, SESSION_HEAD);
-    if (memcmp(hash, from + SESSION_HEAD, SESSION_HASH)) return q_fail(e, Q_EINPUT, "%s: damaged: its first %d bytes are not what was written", path, SESSION_HEAD);
+    if (memcmp(hash, from + SESSION_HEAD, SESSION_HASH))
+        return q_fail(e, Q_EINPUT, "%s: damaged: its first %d bytes are not what was written", path, SESSION_HEAD);
     take_numbers(from, h);
     return is_possible(h) ? Q_OK : q_fail(e, Q_EINPUT, "%s: its head says what cannot be: %d tokens, %d checkpoints", path, h->n_ids, h->n_parts);
 }

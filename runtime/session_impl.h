@@ -12,7 +12,8 @@ enum { SESSION_FORMAT = 1, SESSION_HEAD = 368, SESSION_HASH = 32 };
 void session_pack(unsigned char *to, const struct session_head *h);
 /* Checks them: magic, format, hash, and that what they claim is possible. */
 int session_unpack(const char *path, const unsigned char *from, struct session_head *h, struct q_err *e);
-/* Bytes of a whole file. */
+/* Where a part's bytes begin; bytes of a whole file. */
+uint64_t session_part_at(const struct session_head *h, int part);
 uint64_t session_file_bytes(const struct session_head *h);
 
 #endif

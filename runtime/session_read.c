@@ -12,6 +12,7 @@ struct session {
     int fd;                  /* owned */
     struct session_head h;
     int32_t *ids;            /* owned: [n_ids] */
+    char *text;              /* owned: [n_text], and a zero byte */
 };
 
 static int get_all(const char *path, int fd, void *dst, uint64_t at, size_t n, struct q_err *e)
@@ -48,17 +49,28 @@ int session_read_head(const char *path, struct session_head *h, struct q_err *e)
     return rc;
 }
 
-static int get_ids(struct session *s, struct q_err *e)
+/* n bytes at `at`, and a zero byte behind them; their hash follows them in the file. */
+static int get_block(struct session *s, void **to, uint64_t at, size_t n, const char *what, struct q_err *e)
 {
     unsigned char hash[SESSION_HASH], want[SESSION_HASH];
-    size_t n = (size_t)s->h.n_ids * sizeof *s->ids;
-    uint64_t at = SESSION_HEAD + SESSION_HASH;
-    if (!(s->ids = malloc(n))) return q_fail(e, Q_EMEM, "%s: no memory for %d tokens", s->path, s->h.n_ids);
-    int rc = get_all(s->path, s->fd, s->ids, at, n, e);
+    if (!(*to = calloc(n + 1, 1))) return q_fail(e, Q_EMEM, "%s: no memory for %zu bytes", s->path, n);
+    int rc = get_all(s->path, s->fd, *to, at, n, e);
     if (!rc) rc = get_all(s->path, s->fd, want, at + n, sizeof want, e);
     if (rc) return rc;
-    crypto_generichash(hash, sizeof hash, (const unsigned char *)s->ids, n, NULL, 0);
-    return memcmp(hash, want, sizeof hash) ? q_fail(e, Q_EINPUT, "%s: damaged: its tokens are not what was written", s->path) : Q_OK;
+    crypto_generichash(hash, sizeof hash, *to, n, NULL, 0);
+    return memcmp(hash, want, sizeof hash) ? q_fail(e, Q_EINPUT, "%s: damaged: its %s not what was written", s->path, what) : Q_OK;
+}
+
+static int get_ids_and_text(struct session *s, struct q_err *e)
+{
+    size_t n = (size_t)s->h.n_ids * sizeof *s->ids;
+    uint64_t at = SESSION_HEAD + SESSION_HASH;
+    void *ids = NULL, *text = NULL;
+    int rc = get_block(s, &ids, at, n, "tokens are", e);
+    if (!rc) rc = get_block(s, &text, at + n + SESSION_HASH, (size_t)s->h.n_text, "text is", e);
+    s->ids = ids;
+    s->text = text;
+    return rc;
 }
 
 int session_open(struct session **out, const char *path, struct q_err *e)
@@ -72,7 +84,7 @@ int session_open(struct session **out, const char *path, struct q_err *e)
     }
     s->fd = file_open(path, &size, e);
     int rc = s->fd < 0 ? -s->fd : get_head(path, s->fd, size, &s->h, e);
-    if (!rc) rc = get_ids(s, e);
+    if (!rc) rc = get_ids_and_text(s, e);
     if (rc) session_close(s);
     else *out = s;
     return rc;
@@ -83,26 +95,21 @@ void session_close(struct session *s)
     if (!s) return;
     if (s->fd >= 0) close(s->fd);
     free(s->ids);
+    free(s->text);
     free(s->path);
     free(s);
 }
 
 const struct session_head *session_head(const struct session *s) { return &s->h; }
 const int32_t *session_ids(const struct session *s) { return s->ids; }
+const char *session_text(const struct session *s) { return s->text; }
 const char *session_path(const struct session *s) { return s->path; }
-
-static uint64_t part_at(const struct session_head *h, int part)
-{
-    uint64_t at = SESSION_HEAD + SESSION_HASH + (uint64_t)h->n_ids * sizeof(int32_t) + SESSION_HASH;
-    for (int i = 0; i < part; i++) at += session_part_bytes(h, i) + SESSION_HASH;
-    return at;
-}
 
 static int get_part(struct session *s, int part, char *piece, session_put put, void *arg, struct q_err *e)
 {
     unsigned char hash[SESSION_HASH], want[SESSION_HASH];
     crypto_generichash_state st;
-    uint64_t begin = part_at(&s->h, part), all = session_part_bytes(&s->h, part);
+    uint64_t begin = session_part_at(&s->h, part), all = session_part_bytes(&s->h, part);
     int rc = Q_OK;
     crypto_generichash_init(&st, NULL, 0, sizeof hash);
     for (uint64_t at = 0, n; at < all && !rc; at += n) {
@@ -119,7 +126,8 @@ static int get_part(struct session *s, int part, char *piece, session_put put, v
 
 int session_read(struct session *s, int part, session_put put, void *arg, struct q_err *e)
 {
-    char *piece = malloc(SESSION_PIECE);
+    uint64_t all = session_part_bytes(&s->h, part);
+    char *piece = malloc(all < SESSION_PIECE ? (size_t)all + 1 : SESSION_PIECE);
     int rc = piece ? get_part(s, part, piece, put, arg, e) : q_fail(e, Q_EMEM, "no memory for a session's piece");
     free(piece);
     return rc;
@@ -144,6 +152,13 @@ static int differs(const char *name, const char *a, const char *b, char in_a[100
     return strcmp(in_a, in_b) != 0;
 }
 
+/* pinned is what this card's kernels compute, and another tuning's are others. */
+static const char *other_kernels(const char *a, const char *b)
+{
+    if (strncmp(a, "pinned-", 7) || strncmp(b, "pinned-", 7)) return "";
+    return ": the kernels are others, by a card, its threads or a tuning (a session of --numerics strict outlives that)";
+}
+
 int session_check_id(const char *path, const struct session_head *h, const char *state_id, struct q_err *e)
 {
     char a[100], b[100];
@@ -153,6 +168,8 @@ int session_check_id(const char *path, const struct session_head *h, const char 
     if (differs("kv=", h->state_id, state_id, a, b))
         return q_fail(e, Q_EINPUT, "%s: a session whose KV is %s; this engine's is %s (K+V)", path, a, b);
     if (differs("numerics=", h->state_id, state_id, a, b))
-        return q_fail(e, Q_EINPUT, "%s: a session computed with numerics %s; this engine computes with %s", path, a, b);
+        return q_fail(e, Q_EINPUT, "%s: a session computed with numerics %s; this engine computes with %s%s", path, a, b, other_kernels(a, b));
+    if (differs("rope=", h->state_id, state_id, a, b))
+        return q_fail(e, Q_EINPUT, "%s: a session whose positions are stretched by '%s'; this engine's are by '%s' (--rope-scaling)", path, a, b);
     return q_fail(e, Q_EINPUT, "%s: a session of '%s'; this engine is '%s'", path, h->state_id, state_id);
 }

@@ -18,7 +18,7 @@ static int read_snap(void *arg, int part, size_t at, void *dst, size_t n, struct
 }
 
 /* Sizes of one state and one page, from those of snapshots. */
-static void fill_sizes(struct session_head *h, const struct q_engine *en)
+void session_head_of(const struct q_engine *en, struct session_head *h)
 {
     h->page_tokens = KV_PAGE;
     h->state_bytes = q_snap_bytes_of(en, 0, 0);
@@ -40,13 +40,13 @@ static int fill_parts(struct session_head *h, const struct q_snap *const *snaps,
     return Q_OK;
 }
 
-int session_save(const char *path, struct q_engine *en, const int32_t *ids, int n_ids, const struct q_snap *const *snaps, int n, int *lock,
-                 size_t *written, struct q_err *e)
+int session_save(const char *path, const struct q_engine *en, const int32_t *ids, int n_ids, const char *text,
+                 const struct q_snap *const *snaps, int n, int *lock, size_t *written, struct q_err *e)
 {
-    struct session_source src = {.h.n_ids = n_ids, .ids = ids, .read = read_snap};
+    struct session_source src = {.h = {.n_ids = n_ids, .n_text = text ? (int)strlen(text) : 0}, .ids = ids, .text = text, .read = read_snap};
     struct saving saving = {snaps, &src.h};
     src.arg = &saving;
-    fill_sizes(&src.h, en);
+    session_head_of(en, &src.h);
     int rc = fill_parts(&src.h, snaps, n, e);
     return rc ? rc : session_write(path, &src, lock, written, e);
 }
@@ -60,10 +60,10 @@ int session_fits(const struct session *s, const struct q_engine *en, struct q_er
     const char *path = session_path(s);
     int rc = session_check_id(path, h, q_engine_state_id(en), e), n_vocab = q_engine_model(en)->config.n_vocab, ctx = q_engine_ctx(en);
     if (rc) return rc;
-    fill_sizes(&want, en);
+    session_head_of(en, &want);
     if (h->state_bytes != want.state_bytes || h->page_bytes != want.page_bytes || h->page_tokens != want.page_tokens)
-        return q_fail(e, Q_EINPUT, "%s: states of %llu bytes and pages of %llu; this engine has %llu and %llu", path, (unsigned long long)h->state_bytes,
-                      (unsigned long long)h->page_bytes, (unsigned long long)want.state_bytes, (unsigned long long)want.page_bytes);
+        return q_fail(e, Q_EINPUT, "%s: states of %zu bytes and pages of %zu; this engine has %zu and %zu", path, (size_t)h->state_bytes,
+                      (size_t)h->page_bytes, (size_t)want.state_bytes, (size_t)want.page_bytes);
     for (int i = 0; i < h->n_ids; i++)
         if (session_ids(s)[i] < 0 || session_ids(s)[i] >= n_vocab)
             return q_fail(e, Q_EINPUT, "%s: token %d is %d and the model has %d", path, i, session_ids(s)[i], n_vocab);
@@ -81,36 +81,56 @@ int session_find(const struct session *s, const int32_t *ids, int n, int ctx)
     return -1;
 }
 
-/* Where a part's bytes go among those of the snapshot: its state if it is the one wanted, its pages up to those that the next part has. */
+/* Where a part's bytes go among those of the snapshot or sequence: its state if it is the one wanted, its pages from those that the target lacks
+ * up to those that the next part has. Bytes of pages are counted from the timeline's first. */
 struct loading {
-    struct q_snap *snap;
-    int from;                /* of the snapshot's bytes: the first part's */
-    size_t state;            /* bytes */
-    size_t shift;            /* of this part's pages, in bytes of pages */
-    size_t end;              /* its bytes from here on are not wanted */
+    struct q_snap *snap;     /* or: */
+    struct q_seq *seq;
+    int from;                /* tokens whose pages the target shares with another */
+    size_t state;            /* bytes of a state */
+    size_t first;            /* of this part's pages */
+    size_t begin, end;       /* of the pages that are wanted */
     int last;                /* it is the one wanted */
 };
+
+static int put(const struct loading *l, size_t at, const void *src, size_t n, struct q_err *e)
+{
+    return l->snap ? q_snap_write_piece(l->snap, l->from, at, src, n, e) : q_seq_write_piece(l->seq, at, src, n, e);
+}
 
 static int put_piece(void *arg, size_t at, const void *src, size_t n, struct q_err *e)
 {
     const struct loading *l = arg;
     const char *p = src;
     size_t head = at < l->state ? (l->state - at < n ? l->state - at : n) : 0;
-    int rc = head && l->last ? q_snap_write_piece(l->snap, l->from, at, p, head, e) : Q_OK;
-    at += head;
-    n -= head;
-    if (at + n > l->end) n = at < l->end ? l->end - at : 0;
-    return rc || !n ? rc : q_snap_write_piece(l->snap, l->from, at + l->shift, p + head, n, e);
+    int rc = head && l->last ? put(l, at, p, head, e) : Q_OK;
+    if (rc || head == n) return rc;
+    size_t lo = at + head - l->state + l->first, hi = lo + n - head;
+    p += head;
+    if (lo < l->begin) p += (hi < l->begin ? hi : l->begin) - lo, lo = hi < l->begin ? hi : l->begin;
+    if (hi > l->end) hi = l->end > lo ? l->end : lo;
+    return hi > lo ? put(l, l->state + lo - l->begin, p, hi - lo, e) : Q_OK;
 }
 
-static int load_part(struct session *s, int i, int wanted, struct q_snap *snap, struct q_err *e)
+static int load_part(struct session *s, int i, int wanted, struct loading l, struct q_err *e)
 {
     const struct session_head *h = session_head(s);
     const struct session_part *p = &h->part[i];
-    struct loading l = {.snap = snap, .from = h->part[0].from, .state = h->state_bytes, .last = i == wanted};
-    l.shift = (size_t)((p->from - l.from) / h->page_tokens) * h->page_bytes;
-    l.end = l.last ? session_part_bytes(h, i) : l.state + (size_t)((p[1].from - p->from) / h->page_tokens) * h->page_bytes;
+    size_t page = h->page_bytes, tokens = (size_t)h->page_tokens;
+    l.last = i == wanted;
+    if (!l.last && p[1].from <= l.from) return Q_OK;
+    l.state = h->state_bytes;
+    l.first = (size_t)p->from / tokens * page;
+    l.begin = (size_t)l.from / tokens * page;
+    l.end = l.last ? SIZE_MAX : (size_t)p[1].from / tokens * page;
     return session_read(s, i, put_piece, &l, e);
+}
+
+int session_fill(struct session *s, int part, struct q_snap *snap, int from, struct q_err *e)
+{
+    int rc = Q_OK;
+    for (int i = 0; i <= part && !rc; i++) rc = load_part(s, i, part, (struct loading){.snap = snap, .from = from}, e);
+    return rc;
 }
 
 int session_load(struct session *s, struct q_engine *en, int part, const struct q_snap *base, struct q_snap **out, struct q_err *e)
@@ -119,9 +139,21 @@ int session_load(struct session *s, struct q_engine *en, int part, const struct 
     *out = NULL;
     int rc = session_fits(s, en, e);
     if (!rc) rc = q_snap_new(en, base, h->part[0].from, h->part[part].length, out, e);
-    for (int i = 0; i <= part && !rc; i++) rc = load_part(s, i, part, *out, e);
+    if (!rc) rc = session_fill(s, part, *out, h->part[0].from, e);
     if (!rc) return Q_OK;
     q_snap_close(*out);
     *out = NULL;
+    return rc;
+}
+
+int session_load_seq(struct session *s, struct q_engine *en, int part, struct q_seq *seq, struct q_err *e)
+{
+    const struct session_head *h = session_head(s);
+    int rc = session_fits(s, en, e);
+    if (!rc && h->part[0].from) rc = q_fail(e, Q_EINPUT, "%s: holds no pages before token %d", session_path(s), h->part[0].from);
+    q_seq_clear(seq);
+    if (!rc) rc = q_seq_pretend(seq, h->part[part].length, e);
+    for (int i = 0; i <= part && !rc; i++) rc = load_part(s, i, part, (struct loading){.seq = seq}, e);
+    if (rc) q_seq_clear(seq);
     return rc;
 }

@@ -22,7 +22,10 @@ struct writer {
     char *piece;             /* owned: [SESSION_PIECE] */
 };
 
-static int fail_write(const struct writer *w, struct q_err *e) { return q_fail(e, Q_EIO, "%s: cannot write the session: %s", w->dir, strerror(errno)); }
+static int fail_write(const struct writer *w, struct q_err *e)
+{
+    return q_fail(e, Q_EIO, "%s: cannot write the session: %s", w->dir, strerror(errno));
+}
 
 static int put_all(struct writer *w, const void *data, size_t n, struct q_err *e)
 {
@@ -64,12 +67,11 @@ static int take_room(struct writer *w, struct q_err *e)
     return q_fail(e, Q_EIO, "%s: no room for the session's %.1f MiB: %s", w->dir, need, strerror(errno));
 }
 
-static int put_ids(struct writer *w, struct q_err *e)
+static int put_block(struct writer *w, const void *data, size_t n, struct q_err *e)
 {
     unsigned char hash[SESSION_HASH];
-    size_t n = (size_t)w->h.n_ids * sizeof *w->src->ids;
-    crypto_generichash(hash, sizeof hash, (const unsigned char *)w->src->ids, n, NULL, 0);
-    int rc = put_all(w, w->src->ids, n, e);
+    crypto_generichash(hash, sizeof hash, data, n, NULL, 0);
+    int rc = put_all(w, data, n, e);
     return rc ? rc : put_all(w, hash, sizeof hash, e);
 }
 
@@ -96,7 +98,8 @@ static int put_file(struct writer *w, struct q_err *e)
     session_pack(head, &w->h);
     int rc = take_room(w, e);
     if (!rc) rc = put_all(w, head, sizeof head, e);
-    if (!rc) rc = put_ids(w, e);
+    if (!rc) rc = put_block(w, w->src->ids, (size_t)w->h.n_ids * sizeof *w->src->ids, e);
+    if (!rc) rc = put_block(w, w->src->text, (size_t)w->h.n_text, e);
     for (int i = 0; i < w->h.n_parts && !rc; i++) rc = put_part(w, i, e);
     if (!rc && fsync(w->fd)) rc = fail_write(w, e);
     return rc;

@@ -102,6 +102,23 @@ int q_snap_read(const struct q_snap *s, int from, void *dst, struct q_err *e)
     return rc ? rc : q_snap_read_piece(s, from, 0, dst, q_snap_bytes(s, from), e);
 }
 
+/* A sequence has what a snapshot of it would have. */
+static struct q_snap view_of(struct q_seq *s) { return (struct q_snap){s->memory, s->length, s->slot, s->n_pages, s->page}; }
+
+int q_seq_read_piece(struct q_seq *s, int from, size_t at, void *dst, size_t n, struct q_err *e)
+{
+    struct q_snap view = view_of(s);
+    return q_snap_read_piece(&view, from, at, dst, n, e);
+}
+
+int q_seq_write_piece(struct q_seq *s, size_t at, const void *src, size_t n, struct q_err *e)
+{
+    struct q_snap view = view_of(s);
+    for (int i = 0; i < s->n_pages; i++)
+        if (s->memory->kv->refs[s->page[i]] > 1) return q_fail(e, Q_EINTERNAL, "a sequence's bytes are to be written to pages that others share");
+    return q_snap_write_piece(&view, 0, at, src, n, e);
+}
+
 /* --- a snapshot from bytes ---------------------------------------------------------------------------------------------- */
 
 static int check_new(const struct q_memory *m, const struct q_snap *base, int from, int length, struct q_err *e)
@@ -148,6 +165,12 @@ int snap_new(struct q_memory *m, const struct q_snap *base, int from, int length
     while (s->n_pages < n) s->page[s->n_pages++] = kv_take(m->kv);
     *out = s;
     return Q_OK;
+}
+
+int q_seq_snap_new(struct q_seq *s, int from, int length, struct q_snap **out, struct q_err *e)
+{
+    struct q_snap view = view_of(s);
+    return snap_new(s->memory, &view, from, length, out, e);
 }
 
 int snap_write(struct q_memory *m, const struct q_snap *base, int from, int length, const void *src, struct q_snap **out, struct q_err *e)

@@ -50,10 +50,10 @@ static void save(struct q_engine *en)
     free(feed(en, s, MID, N - 10));
     assert_int_equal(q_seq_snapshot(s, &b, &e), Q_OK);
     const struct q_snap *snaps[] = {a, b};
-    if (session_save(path, en, ids, N - 10, snaps, 2, NULL, &written, &e)) fail_msg("%s", e.text);
+    if (session_save(path, en, ids, N - 10, "a text", snaps, 2, NULL, &written, &e)) fail_msg("%s", e.text);
     assert_true(written > q_snap_bytes(a, 0) + q_snap_bytes(b, 64) && written < q_snap_bytes(a, 0) + q_snap_bytes(b, 64) + 2000);
     snaps[1] = a;
-    assert_int_equal(session_save(path, en, ids, N - 10, snaps, 2, NULL, &written, &e), Q_EINTERNAL);
+    assert_int_equal(session_save(path, en, ids, N - 10, NULL, snaps, 2, NULL, &written, &e), Q_EINTERNAL);
     q_snap_close(a);
     q_snap_close(b);
     q_seq_close(s);
@@ -91,6 +91,7 @@ static void test_continues(void **state)
     free(feed(en, s, 3, 120));                                 /* dirties pages */
     if (session_open(&f, path, &e)) fail_msg("%s", e.text);
     assert_int_equal(session_find(f, ids, N, 200), 1);
+    assert_string_equal(session_text(f), "a text");
     assert_int_equal(session_find(f, ids, N - 10, 200), 0);    /* one token must be left to read */
     assert_int_equal(session_find(f, ids, N, 120), 0);
     assert_int_equal(session_find(f, ids + 1, N - 1, 200), -1);
@@ -100,6 +101,19 @@ static void test_continues(void **state)
         assert_int_equal(q_seq_restore(s, snap, &e), Q_OK);
         q_snap_close(snap);
         got = feed(en, s, part ? N - 10 : MID, N);
+        assert_memory_equal(got, want, bytes);
+        free(got);
+        assert_int_equal(session_load_seq(f, en, part, s, &e), Q_OK);          /* without a snapshot */
+        assert_int_equal(q_seq_length(s), part ? N - 10 : MID);
+        if (part) assert_int_equal(q_seq_snap_new(s, 64, MID, &snap, &e), Q_OK);   /* the other, which shares a page with it */
+        got = feed(en, s, part ? N - 10 : MID, N);
+        assert_memory_equal(got, want, bytes);
+        free(got);
+        if (!part) continue;
+        assert_int_equal(session_fill(f, 0, snap, 64, &e), Q_OK);
+        assert_int_equal(q_seq_restore(s, snap, &e), Q_OK);
+        q_snap_close(snap);
+        got = feed(en, s, MID, N);
         assert_memory_equal(got, want, bytes);
         free(got);
     }
@@ -157,6 +171,7 @@ static void test_other_engines(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_continues), cmocka_unit_test(test_damage_leaves_nothing), cmocka_unit_test(test_other_engines)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_continues), cmocka_unit_test(test_damage_leaves_nothing),
+                                       cmocka_unit_test(test_other_engines)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

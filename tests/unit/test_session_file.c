@@ -19,8 +19,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { IDS = 150, STATE = 1000, PAGE = 77 };
+enum { IDS = 150, STATE = 100, PAGE = 77 };
 static const char id_text[] = "model=00112233445566778899 kv=f16+f16 numerics=strict";
+
+static const char messages[] = "[{\"role\": \"user\"}]";
 
 static char dir[Q_PATH];
 static int32_t ids[IDS];
@@ -46,8 +48,9 @@ static int read_made(void *arg, int part, size_t where, void *dst, size_t n, str
 
 static struct session_source source(int *salt)
 {
-    struct session_source s = {.h = {.n_ids = IDS, .n_parts = 2, .part = {{0, 100}, {64, 150}}, .page_tokens = 64, .state_bytes = STATE, .page_bytes = PAGE},
-                               .ids = ids, .read = read_made, .arg = salt};
+    struct session_source s = {.h = {.n_ids = IDS, .n_parts = 2, .n_text = sizeof messages - 1, .part = {{0, 100}, {64, 150}}, .page_tokens = 64,
+                                     .state_bytes = STATE, .page_bytes = PAGE},
+                               .ids = ids, .text = messages, .read = read_made, .arg = salt};
     snprintf(s.h.state_id, sizeof s.h.state_id, "%s", id_text);
     return s;
 }
@@ -106,6 +109,7 @@ static int read_whole(const char *path, int salt, struct q_err *e)
         if (!rc && c.others) rc = q_fail(e, Q_EINTERNAL, "%zu other bytes", c.others);
     }
     if (!rc && memcmp(session_ids(s), ids, sizeof ids)) rc = q_fail(e, Q_EINTERNAL, "other ids");
+    if (!rc && strcmp(session_text(s), messages)) rc = q_fail(e, Q_EINTERNAL, "another text");
     session_close(s);
     return rc;
 }
@@ -192,7 +196,7 @@ static void test_lying_heads(void **state)
     save(at("a.session"), 5);
     assert_int_equal(session_read_head(at("a.session"), &good, &e), Q_OK);
     char *data = load(at("a.session"), &n);
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 14; i++) {
         h = good;
         if (i == 0) h.n_ids = 1 << 28;
         if (i == 1) h.n_parts = 0;
@@ -206,6 +210,8 @@ static void test_lying_heads(void **state)
         if (i == 9) h.bytes = 1;
         if (i == 10) h.part[0].from = -64;
         if (i == 11) h.n_ids = -1;
+        if (i == 12) h.n_text = -1;
+        if (i == 13) h.n_text = 1 << 28;
         session_pack(head, &h);
         memcpy(data, head, sizeof head);
         refused(data, n, "a lie", (size_t)i);
@@ -230,13 +236,15 @@ static void test_another_engine(void **state)
     assert_string_equal(e.text, "f: a session of another model: expected 001122334455..., found 001122334455...");
     assert_int_equal(session_check_id("f", &h, "model=00112233445566778899 kv=q8+r3 numerics=free", &e), Q_EINPUT);
     assert_string_equal(e.text, "f: a session whose KV is f16+f16; this engine's is q8+r3 (K+V)");
+    assert_int_equal(session_check_id("f", &h, "model=00112233445566778899 kv=f16+f16 numerics=strict rope=yarn,2", &e), Q_EINPUT);
+    assert_non_null(strstr(e.text, "this engine's are by 'yarn,2'"));
     assert_int_equal(session_check_id("f", &h, "model=00112233445566778899 kv=f16+f16 numerics=pinned-1234", &e), Q_EINPUT);
     assert_string_equal(e.text, "f: a session computed with numerics strict; this engine computes with pinned-1234");
 }
 
 static int put_nothing(void *arg, size_t where, const void *src, size_t n, struct q_err *e)
 {
-    if (where == 0 && truncate(arg, 900)) return q_fail(e, Q_EIO, "truncate");
+    if (where == 0 && truncate(arg, 400)) return q_fail(e, Q_EIO, "truncate");
     return Q_OK;
 }
 
@@ -302,7 +310,10 @@ static void test_killed_writer(void **state)
     close(fd[1]);
 }
 
-static int read_fails(void *arg, int part, size_t where, void *dst, size_t n, struct q_err *e) { return part ? q_fail(e, Q_EIO, "the card is gone") : Q_OK; }
+static int read_fails(void *arg, int part, size_t where, void *dst, size_t n, struct q_err *e)
+{
+    return part ? q_fail(e, Q_EIO, "the card is gone") : Q_OK;
+}
 
 static void test_failing_writers(void **state)
 {
@@ -322,7 +333,7 @@ static void test_failing_writers(void **state)
     mkdir(at("folder.session"), 0700);
     assert_int_equal(session_write(at("folder.session"), &s, NULL, NULL, &e), Q_EINPUT);
     rmdir(at("folder.session"));
-    struct rlimit old, small = {2000, 2000};                   /* files may not grow beyond */
+    struct rlimit old, small = {1000, 1000};                   /* files may not grow beyond */
     getrlimit(RLIMIT_FSIZE, &old);
     small.rlim_max = old.rlim_max;
     signal(SIGXFSZ, SIG_IGN);

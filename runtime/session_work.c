@@ -1,0 +1,41 @@
+#include "session_work.h"
+#include "scheduler_session.h"
+#include <sys/stat.h>
+
+int session_work_open(struct session_work *w, const char *path, struct q_err *e)
+{
+    struct stat st;
+    *w = (struct session_work){.path = path, .lock = -1};
+    if (!path) return Q_OK;
+    if ((w->lock = session_lock(path, e)) < 0) return -w->lock;
+    if (!fstat(w->lock, &st) && !st.st_size) return Q_OK;
+    int rc = session_open(&w->file, path, e);
+    if (rc) session_work_close(w);
+    return rc;
+}
+
+void session_work_close(struct session_work *w)
+{
+    session_close(w->file);
+    if (w->path) session_unlock(w->lock, w->path);
+    *w = (struct session_work){.lock = -1};
+}
+
+int session_work_resume(struct session_work *w, struct q_engine *en, struct q_talk *t, const int32_t *ids, size_t n, struct q_err *e)
+{
+    if (!w->file) return Q_OK;
+    int rc = session_fits(w->file, en, e), part = rc ? -1 : session_find(w->file, ids, (int)n, q_engine_ctx(en));
+    if (rc || part < 0) return rc;
+    if ((rc = q_sched_load(q_talk_sched(t), 0, w->file, part, e))) return rc;
+    session_close(w->file);
+    w->file = NULL;
+    return Q_OK;
+}
+
+int session_work_save(struct session_work *w, struct q_talk *t, const int32_t *ids, size_t n, const char *text, size_t *written, struct q_err *e)
+{
+    struct q_sched_save save = {.path = w->path, .ids = ids, .n = n, .text = text, .lock = &w->lock};
+    int rc = q_sched_save(q_talk_sched(t), 0, &save, e);
+    *written = save.written;
+    return rc;
+}

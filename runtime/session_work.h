@@ -1,0 +1,32 @@
+/* The session that a process works with: `run --session` and `chat --session`.
+ *
+ * Opening takes the file's lock; what is there is read and checked before a model is loaded. The first prompt goes on from the last checkpoint
+ * that is a beginning of it. Saving keeps the end of what the engine read and the beginnings that its talk keeps (the end of the last user's
+ * turn), so that a template that writes the last answer in another way loses that answer alone.
+ */
+#ifndef Q_SESSION_WORK_H
+#define Q_SESSION_WORK_H
+
+#include "answer.h"
+#include "session_snap.h"
+
+/* Snapshots that an engine should have for it: beginnings that are saved. */
+enum { SESSION_WORK_SNAPS = 2 };
+
+struct session_work {
+    const char *path;        /* borrowed; NULL: there is no session */
+    int lock;
+    struct session *file;    /* owned; NULL: it has not begun */
+};
+
+/* path NULL: none. */
+int session_work_open(struct session_work *w, const char *path, struct q_err *e);
+void session_work_close(struct session_work *w);
+/* Gives the talk the checkpoint that ids[0, n) go on from, once; without one it reads all. Refuses a file that does not fit the engine, whatever
+ * the ids. */
+int session_work_resume(struct session_work *w, struct q_engine *en, struct q_talk *t, const int32_t *ids, size_t n, struct q_err *e);
+/* ids: what the session's tokens are, which begin with those of the talk; NULL: those. text: NULL or the writer's. */
+int session_work_save(struct session_work *w, struct q_talk *t, const int32_t *ids, size_t n, const char *text,
+                      size_t *written, struct q_err *e);
+
+#endif
