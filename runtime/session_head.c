@@ -92,8 +92,8 @@ static int is_possible(const struct session_head *h)
 {
     const int most = 1 << 28;
     return h->n_ids >= 1 && h->n_ids <= most && h->n_text >= 0 && h->n_text <= most && h->n_parts >= 1 && h->n_parts <= SESSION_PARTS
-           && h->page_tokens >= 1 && h->page_tokens <= 1 << 20 && h->state_bytes < (uint64_t)1 << 44 && h->page_bytes < (uint64_t)1 << 32 && parts_are_possible(h)
-           && h->bytes == session_file_bytes(h);
+           && h->page_tokens >= 1 && h->page_tokens <= 1 << 20 && h->state_bytes < (uint64_t)1 << 44 && h->page_bytes < (uint64_t)1 << 32
+           && parts_are_possible(h) && h->bytes == session_file_bytes(h);
 }
 
 static void take_numbers(const unsigned char *from, struct session_head *h)

@@ -91,6 +91,7 @@ struct loading {
     size_t first;            /* of this part's pages */
     size_t begin, end;       /* of the pages that are wanted */
     int last;                /* it is the one wanted */
+    int all;                 /* parts of which nothing is wanted are read too, for their hashes */
 };
 
 static int put(const struct loading *l, size_t at, const void *src, size_t n, struct q_err *e)
@@ -118,7 +119,7 @@ static int load_part(struct session *s, int i, int wanted, struct loading l, str
     const struct session_part *p = &h->part[i];
     size_t page = h->page_bytes, tokens = (size_t)h->page_tokens;
     l.last = i == wanted;
-    if (!l.last && p[1].from <= l.from) return Q_OK;
+    if (!l.last && p[1].from <= l.from && !l.all) return Q_OK;
     l.state = h->state_bytes;
     l.first = (size_t)p->from / tokens * page;
     l.begin = (size_t)l.from / tokens * page;
@@ -153,7 +154,7 @@ int session_load_seq(struct session *s, struct q_engine *en, int part, struct q_
     if (!rc && h->part[0].from) rc = q_fail(e, Q_EINPUT, "%s: holds no pages before token %d", session_path(s), h->part[0].from);
     q_seq_clear(seq);
     if (!rc) rc = q_seq_pretend(seq, h->part[part].length, e);
-    for (int i = 0; i <= part && !rc; i++) rc = load_part(s, i, part, (struct loading){.seq = seq}, e);
+    for (int i = 0; i <= part && !rc; i++) rc = load_part(s, i, part, (struct loading){.seq = seq, .all = 1}, e);
     if (rc) q_seq_clear(seq);
     return rc;
 }

@@ -19,7 +19,7 @@ int session_find(const struct session *s, const int32_t *ids, int n, int ctx);
 int session_load(struct session *s, struct q_engine *en, int part, const struct q_snap *base, struct q_snap **out, struct q_err *e);
 /* All bytes of a snapshot as long as the checkpoint that shares the pages before `from` with another (q_snap_new, q_seq_snap_new). */
 int session_fill(struct session *s, int part, struct q_snap *snap, int from, struct q_err *e);
-/* The same into a sequence, which is empty after an error; no snapshot is needed. The file has all pages. */
+/* The same into a sequence, which is empty after an error; no snapshot is needed. The file has all pages, and all of it up to there is checked. */
 int session_load_seq(struct session *s, struct q_engine *en, int part, struct q_seq *seq, struct q_err *e);
 /* What a head says of the engine: page_tokens, sizes, state id. */
 void session_head_of(const struct q_engine *en, struct session_head *h);

@@ -15,6 +15,7 @@ void api_health(struct http_request *rq);        /* GET /health */
 void api_metrics(struct http_request *rq);       /* GET /metrics */
 void api_props(struct http_request *rq);         /* GET /props */
 void api_slots(struct http_request *rq);         /* GET /slots */
+void api_slot_action(struct http_request *rq);   /* POST /slots/ID?action=save|restore|erase */
 void api_openapi(struct http_request *rq);       /* GET /openapi.json */
 void api_template(struct http_request *rq);      /* POST /apply-template: a chat completion's body */
 void api_input_tokens(struct http_request *rq);  /* POST /v1/chat/completions/input_tokens: the same */

@@ -34,6 +34,7 @@ const char *http_body(const struct http_request *rq, size_t *n)
 }
 
 const char *http_header(const struct http_request *rq, const char *name) { return MHD_lookup_connection_value(rq->c, MHD_HEADER_KIND, name); }
+const char *http_query(const struct http_request *rq, const char *name) { return MHD_lookup_connection_value(rq->c, MHD_GET_ARGUMENT_KIND, name); }
 
 static int socket_of(struct MHD_Connection *c)
 {

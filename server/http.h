@@ -40,6 +40,7 @@ struct server *http_server(struct http_request *rq);
 const char *http_rest(const struct http_request *rq);                       /* what '*' stands for */
 const char *http_body(const struct http_request *rq, size_t *n);            /* zero-terminated */
 const char *http_header(const struct http_request *rq, const char *name);   /* its value, or NULL */
+const char *http_query(const struct http_request *rq, const char *name);    /* ?name=value, or NULL */
 int http_fd(const struct http_request *rq);
 int http_takes_interim(const struct http_request *rq);                      /* HTTP/1.1: 1xx answers are skipped */
 /* Whose request it is, for fairness: the same number for the same API key, without keys for the same address. */

@@ -6,6 +6,7 @@
 #include "api.h"
 #include "listen.h"
 #include "log.h"
+#include "runtime/session_file.h"
 #include "service.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -36,6 +37,7 @@ static const struct http_route routes[] = {
     {"GET", "/metrics", api_metrics, 0, 1},
     {"GET", "/props", api_props, 0, 0},
     {"GET", "/slots", api_slots, 0, 0},
+    {"POST", "/slots/*", api_slot_action, 0, 0},
     {"GET", "/openapi.json", api_openapi, 1, 1},
     {"POST", "/apply-template", api_template, 0, 0},
     {"POST", "/v1/chat/completions/input_tokens", api_input_tokens, 0, 0},
@@ -133,6 +135,7 @@ static int open_server(struct server *sv, struct listener *l, struct q_err *e)
     int rc = sodium_init() < 0 ? q_fail(e, Q_EIO, "no random numbers from the system") : take_signals(sv, e);
     if (!rc) rc = open_keys(sv, e);
     if (!rc && o->template_file) rc = cli_read_file(o->template_file, &sv->jinja, &n, e);
+    if (!rc && o->slot_dir) rc = session_dir_open(o->slot_dir, e);
     if (!rc) rc = once_open(&sv->told, say_line, &sv->o, e);
     if (!rc) rc = queue_open(&sv->queue, o->queue, e);
     if (!rc) rc = listen_open(l, o->host, o->port, e);

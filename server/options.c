@@ -6,7 +6,7 @@
 
 enum { OPT_HOST = CLI_OWN, OPT_PORT, OPT_QUEUE, OPT_DRAIN, OPT_ALIAS, OPT_KEY, OPT_KEYS, OPT_TEMPLATE, OPT_KWARGS,
        OPT_CORS, OPT_MAX_BODY, OPT_HEADER_TIME, OPT_BODY_TIME, OPT_QUIET, OPT_LOG_JSON, OPT_LOG_TEXT, OPT_PARALLEL, OPT_TRUNCATE,
-       OPT_CACHE_DEVICE, OPT_CACHE_HOST, OPT_CACHE_DISK, OPT_CACHE_DIR, OPT_CACHE_EVERY };
+       OPT_CACHE_DEVICE, OPT_CACHE_HOST, OPT_CACHE_DISK, OPT_CACHE_DIR, OPT_CACHE_EVERY, OPT_SLOTS };
 
 static const struct option longs[] = {CLI_LONG,
                                       {"host", 1, 0, OPT_HOST},
@@ -19,6 +19,7 @@ static const struct option longs[] = {CLI_LONG,
                                       {"cache-disk", 1, 0, OPT_CACHE_DISK},
                                       {"cache-dir", 1, 0, OPT_CACHE_DIR},
                                       {"cache-every", 1, 0, OPT_CACHE_EVERY},
+                                      {"slot-save-path", 1, 0, OPT_SLOTS},
                                       {"drain", 1, 0, OPT_DRAIN},
                                       {"alias", 1, 0, OPT_ALIAS},
                                       {"api-key", 1, 0, OPT_KEY},
@@ -55,6 +56,7 @@ static void help(void)
            "  --cache-disk SIZE   ... then on disk, where they survive a restart (default 0: none)\n"
            "  --cache-dir DIR     where on disk (default: the user's cache directory)\n"
            "  --cache-every N     tokens of a long prompt between checkpoints, besides those at the ends of turns (default 4096; 0: none)\n"
+           "  --slot-save-path DIR    let POST /slots/ID?action=save and restore write and read files of what slots hold in DIR (default: not)\n"
            "  --max-body MIB      the largest body of a request (default 16)\n"
            "  --header-time S     seconds within which a request's headers must be there (default 30)\n"
            "  --body-time S       seconds for its body (default 300)\n"
@@ -111,6 +113,7 @@ static int own_option(struct options *o, int opt, const char *value)
     case OPT_CACHE_DISK: return cli_bytes(&o->cli, "--cache-disk", value, &o->cache_disk);
     case OPT_CACHE_DIR: o->cache_dir = value; return 0;
     case OPT_CACHE_EVERY: return number(o, "--cache-every", value, 0, 1 << 24, &o->cache_every);
+    case OPT_SLOTS: o->slot_dir = value; return 0;
     case OPT_DRAIN: return number(o, "--drain", value, 0, 3600, &o->drain_s);
     case OPT_ALIAS: o->alias = value; return 0;
     case OPT_KEY: return add_key(o, value);
@@ -142,6 +145,7 @@ static int check(const struct options *o)
     if (o->cache_device_given && !o->cache_device && (o->cache_host || o->cache_disk))
         return cli_usage(&o->cli, "checkpoints reach host memory and disk through the device: --cache-device 0 is none anywhere");
     if (o->cache_dir && !o->cache_disk) return cli_usage(&o->cli, "--cache-dir without --cache-disk SIZE: nothing would be written there");
+    if (o->slot_dir && !*o->slot_dir) return cli_usage(&o->cli, "--slot-save-path expects a directory, not an empty word");
     if (o->kwargs && !is_json_object(o->kwargs)) return cli_usage(&o->cli, "--chat-template-kwargs expects a JSON object");
     if (o->alias && (!*o->alias || strlen(o->alias) > 200)) return cli_usage(&o->cli, "--alias expects a name of 1 to 200 bytes");
     if (o->alias && !utf8_valid(o->alias, strlen(o->alias))) return cli_usage(&o->cli, "--alias expects UTF-8");

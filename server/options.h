@@ -29,6 +29,7 @@ struct options {
     int quiet_s;                 /* a stream's silence after which it gets a comment */
     int log_json, log_text;
     enum q_cut cut;              /* what becomes of a prompt that does not fit, where its request does not say */
+    const char *slot_dir;        /* where files of slots are, or NULL */
     const char *kwargs;          /* JSON object of template options, or NULL */
 };
 

@@ -20,7 +20,7 @@ struct queue {
     /* guarded by lock */
     struct entry *entry;         /* owned: [n], oldest first */
     int n, cap, running;         /* running: of the n */
-    int most, slots, closed;
+    int most, slots, closed, woken;
     struct queue_counts counts;
 };
 
@@ -131,15 +131,24 @@ struct job *queue_take(struct queue *q, int wait)
     struct entry *x;
     struct timespec end = after(wait > 0 ? wait : 0);
     pthread_mutex_lock(&q->lock);
-    while (!(x = first_queued(q)) && wait && !q->closed) {
+    while (!(x = first_queued(q)) && wait && !q->closed && !q->woken) {
         if (wait < 0) pthread_cond_wait(&q->changed, &q->lock);
         else if (wait_until(q, &end)) break;
     }
     if (!x) x = first_queued(q);
+    if (wait) q->woken = 0;
     struct job *j = x ? x->job : NULL;
     if (x) x->place = TAKEN;
     pthread_mutex_unlock(&q->lock);
     return j;
+}
+
+void queue_wake(struct queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    q->woken = 1;
+    pthread_cond_broadcast(&q->changed);
+    pthread_mutex_unlock(&q->lock);
 }
 
 void queue_begin(struct queue *q, struct job *j)

@@ -35,6 +35,8 @@ enum queue_push queue_push(struct queue *q, struct job *j);
 /* The oldest that was not taken; it still waits. wait: milliseconds. NULL: there is none, or it is closed and empty. */
 enum { QUEUE_MOMENT = 5, QUEUE_FOREVER = -1 };
 struct job *queue_take(struct queue *q, int wait);
+/* A queue_take that waits, or the next one, comes back though there is no job. */
+void queue_wake(struct queue *q);
 int queue_closed(struct queue *q);
 /* A taken one runs from now on. */
 void queue_begin(struct queue *q, struct job *j);

@@ -8,6 +8,7 @@ struct tasks {
     const struct tokenizer *tokenizer;
     struct cache *cache;             /* owned; the scheduler's */
     struct q_sched *sched;           /* owned */
+    struct orders *orders;           /* owned */
     int n;                           /* tasks that have not ended */
     pthread_mutex_t lock;
     /* guarded by lock: what the scheduler said after its last step */
@@ -23,6 +24,8 @@ struct task {
     struct q_err err;                /* why it is given up, if err.code */
 };
 
+static void wake(void *arg) { queue_wake(arg); }
+
 int tasks_open(struct tasks **out, struct q_engine *en, struct queue *q, const struct cache_opts *cache, void (*say)(void *arg, const char *line),
                void *say_arg, struct q_err *e)
 {
@@ -34,6 +37,7 @@ int tasks_open(struct tasks **out, struct q_engine *en, struct queue *q, const s
     t->view = calloc((size_t)se.max_seqs, sizeof *t->view);
     int rc = cache_open(&t->cache, cache, en, &se, say, say_arg, e);
     if (!rc) rc = t->view ? q_sched_open(&t->sched, &se, e) : q_fail(e, Q_EMEM, "no memory for %d slots", se.max_seqs);
+    if (!rc) rc = orders_open(&t->orders, wake, q, e);
     pthread_mutex_init(&t->lock, NULL);
     if (rc) {
         tasks_close(t);
@@ -49,6 +53,7 @@ void tasks_close(struct tasks *t)
 {
     if (!t) return;
     q_sched_close(t->sched);
+    orders_close(t->orders);
     cache_close(t->cache);
     pthread_mutex_destroy(&t->lock);
     free(t->view);
@@ -134,8 +139,9 @@ static void add(struct tasks *t, struct job *j)
     if (q_sched_add(t->sched, &a, &o.err)) finish(k, &o);
 }
 
-static void publish(struct tasks *t)
+static void publish(void *arg)
 {
+    struct tasks *t = arg;
     struct sched_counts c = q_sched_counts(t->sched);
     pthread_mutex_lock(&t->lock);
     t->counts = c;
@@ -147,6 +153,7 @@ static void publish(struct tasks *t)
 static int patience(struct tasks *t)
 {
     if (t->n) return 0;
+    orders_run(t->orders, t->sched, publish, t);
     int more = q_sched_idle(t->sched);
     publish(t);
     return more ? QUEUE_MOMENT : QUEUE_FOREVER;
@@ -164,10 +171,14 @@ static int take_jobs(struct tasks *t)
 void tasks_run(struct tasks *t)
 {
     while (take_jobs(t)) {
+        orders_run(t->orders, t->sched, publish, t);
         q_sched_step(t->sched);
         publish(t);
     }
+    orders_end(t->orders);
 }
+
+int tasks_order(struct tasks *t, struct order *x) { return orders_give(t->orders, x); }
 
 struct sched_counts tasks_counts(struct tasks *t)
 {

@@ -6,6 +6,7 @@
 #define S_TASKS_H
 
 #include "cache.h"
+#include "orders.h"
 #include "queue.h"
 #include "runtime/scheduler.h"
 
@@ -15,6 +16,8 @@ int tasks_open(struct tasks **t, struct q_engine *en, struct queue *q, const str
 /* Until the queue is closed and all is done. While nobody asks, what was read is copied and written ahead of need. */
 void tasks_run(struct tasks *t);
 void tasks_close(struct tasks *t);
+/* Any thread: see orders_give. */
+int tasks_order(struct tasks *t, struct order *x);
 /* As of the last step. */
 struct sched_counts tasks_counts(struct tasks *t);
 /* Fills at most n slots; returns their number. */

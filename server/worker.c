@@ -102,6 +102,7 @@ const struct q_engine *worker_engine(const struct worker *w) { return w->engine;
 void worker_memory(const struct worker *w, size_t *planned, size_t *taken) { *planned = w->planned, *taken = w->taken; }
 struct q_sampling_params worker_sampling(const struct worker *w) { return w->sampling; }
 struct sched_counts worker_counts(struct worker *w) { return tasks_counts(w->tasks); }
+int worker_order(struct worker *w, struct order *x) { return tasks_order(w->tasks, x); }
 int worker_view(struct worker *w, struct sched_view *v, int n) { return tasks_view(w->tasks, v, n); }
 
 void worker_stop(struct worker *w)

@@ -38,6 +38,9 @@ struct q_sampling_params worker_sampling(const struct worker *w);   /* what a re
 /* Of the scheduler, as of its last step. worker_view fills at most n slots and returns their number. */
 struct sched_counts worker_counts(struct worker *w);
 int worker_view(struct worker *w, struct sched_view *v, int n);
+/* Something done with a slot, between steps (orders.h). */
+struct order;
+int worker_order(struct worker *w, struct order *x);
 /* The chat's prompt (q_chat_continue in runtime/chat.h). Q_EMISS: the model has no chat template. */
 struct q_chat_begun;
 int worker_encode(struct worker *w, const char *messages, const char *tools, const char *options, const struct q_chat_begun *begun,

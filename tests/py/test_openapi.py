@@ -17,8 +17,8 @@ OPERATIONS = {f"{op.method.upper()} {op.path}": op for op in (result.ok() for re
 
 
 @pytest.fixture(scope="module")
-def served():
-    s = Server("quarry-serve", "-c", "256", "--queue", "40")  # answers end with the context
+def served(tmp_path_factory):
+    s = Server("quarry-serve", "-c", "256", "--queue", "40", "--slot-save-path", tmp_path_factory.mktemp("slots"))  # answers end with the context
     yield s
     assert s.stop() == 0
 
