@@ -1,4 +1,4 @@
-"""What a KV format costs, by context: the table of README.md ("KV formats"). Not a test: it takes minutes.
+"""What a KV format costs, by context: the tables of README.md ("What K and V are stored as"). Not a test: it takes many minutes.
 usage: kv_quality.py [--tokens 1024,4096,8192,16384] [--texts 8,4,2,1] [--only tiny|random]    (needs numpy, tokenizers)
 
 tiny    texts of about so many tokens with needles (pass codes), one of which is asked for; the test model reads text and answer with every

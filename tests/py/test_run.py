@@ -91,6 +91,18 @@ def test_numerics_modes_agree_where_the_margin_is_wide():
         assert answer("-p", question(ASKED[0]), "--numerics", mode) == text(ASKED[0])
 
 
+@pytest.mark.parametrize("k, v", [("q8", "q8"), ("r4", "r3"), ("r3", "f16"), ("f32", "r4")])
+def test_kv_formats_agree_where_the_margin_is_wide(k, v):
+    done = run("-p", question(ASKED[0]), "--kv-k", k, "--kv-v", v)
+    assert done.stdout.decode().strip() == text(ASKED[0]).strip() and f"{k}/{v}" in done.err
+
+
+def test_a_head_that_a_kv_format_does_not_take(tmp_path):
+    shape = tmp_path / "odd.lua"
+    shape.write_text((SOURCE / "gen/models/qwen3.5-0.8b.lua").read_text().replace("head_dim = 256", "head_dim = 80").replace("qwen3.5-0.8b\"", "odd\""))
+    refused(quarry("bench", "--preset", shape, "--kv-v", "r3"), "KV format of V: r3 needs heads of a multiple of 32 values, and this model's have 80")
+
+
 def test_facts_go_to_stderr_and_can_be_silenced():
     loud, quiet = run("-p", question(ASKED[0])), run("-q", "-p", question(ASKED[0]))
     assert loud.stdout == quiet.stdout and "tok/s" in loud.err and quiet.err == ""
@@ -395,6 +407,8 @@ USAGE = [
     ["-p", "hi", "-c", "0"],
     ["-p", "hi", "--numerics", "exact"],
     ["-p", "hi", "--device", "gpu:0"],
+    ["-p", "hi", "--kv-k", "q4"],
+    ["-p", "hi", "--kv-v", ""],
     ["-p", "hi", "--raw", "--think"],
 ]
 
