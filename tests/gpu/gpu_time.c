@@ -1,4 +1,5 @@
-/* gpu_time: how long candidates of one op's shape take on the card that is here, a line each: microseconds, GB/s of what the op must move, params.
+/* gpu_time: how long candidates of one op's shape take on the card that is here, a line each: microseconds, GB/s of what the op must move, TFLOP/s
+ * of its own operations (those of the space, not what a candidate does more), params.
  * What a tune does for a whole model, for a question about one kernel. Nothing is checked (gpu_check does) and nothing recorded.
  *
  *   gpu_time --op OP --shape S [--at ROWS/SEQS/PAST,..] [--params P] .. [--sample N | --all] [--with PARAM=VALUE] [--jobs N]
@@ -101,7 +102,7 @@ static int build(struct run *r, struct q_err *e)
 
 /* --- timing -------------------------------------------------------------------------------------------------------------- */
 
-static int time_entry(struct run *r, struct bed_ring *ring, struct entry *x, double bytes, struct q_err *e)
+static int time_entry(struct run *r, struct bed_ring *ring, struct entry *x, double bytes, double ops, struct q_err *e)
 {
     struct q_kernel k;
     double us[SAMPLES], least;
@@ -112,7 +113,7 @@ static int time_entry(struct run *r, struct bed_ring *ring, struct entry *x, dou
     bed_unload(&r->bed, &k);
     least = us[0];
     for (int i = 1; i < SAMPLES && !rc; i++) least = us[i] < least ? us[i] : least;
-    if (!rc) printf("%10.2f us %8.0f GB/s  %s\n", least, bytes / least * 1e-3, x->kernel.params);
+    if (!rc) printf("%10.2f us %8.0f GB/s %8.2f TFLOP/s  %s\n", least, bytes / least * 1e-3, ops / least * 1e-6, x->kernel.params);
     fflush(stdout);
     return rc;
 }
@@ -131,7 +132,7 @@ static int time_size(struct run *r, const struct ref_size *size, struct q_err *e
     if (!rc) rc = bed_ring_make(&r->bed, &ring, ref, &shape, size, 2048.0 * r->card.l2, e);
     if (!rc) printf("rows %d, sequences %d, past %d: %.1f MB\n", size->rows, size->seqs, size->past, bytes * 1e-6);
     for (int i = 0; i < r->n && !rc; i++)
-        if (r->entry[i].path[0]) rc = time_entry(r, &ring, &r->entry[i], bytes, e);
+        if (r->entry[i].path[0]) rc = time_entry(r, &ring, &r->entry[i], bytes, ops, e);
     bed_ring_free(&r->bed, &ring);
     return rc;
 }
