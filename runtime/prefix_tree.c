@@ -1,5 +1,6 @@
 /* The tree's nodes: finding, getting and putting checkpoints. */
 #include "prefix_tree_impl.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,15 +177,28 @@ struct q_tree_found q_tree_find(const struct q_tree *t, const int32_t *ids, int 
     return f;
 }
 
-/* Whatever tier it lies on: to the device. */
-static int bring(struct q_tree *t, struct tree_node *n, struct q_err *e)
+/* Whatever tier it lies on: to the device, as far as `seconds` reach; it is there when n->snap is. */
+static int bring(struct q_tree *t, struct tree_node *n, double seconds, struct q_err *e)
 {
-    double begin = t->en.seconds();
-    int rc = n->snap || n->host ? Q_OK : tree_from_disk(t, n, e);
-    if (!rc && !n->snap) rc = tree_to_device(t, n, e);
-    tree_trim_host(t);
+    double begin = t->en.seconds(), now = begin;
+    int rc = Q_OK;
+    if (!n->snap && !n->host) {
+        rc = tree_from_disk(t, n, e);
+        n->brought = rc ? Q_TIER_NONE : Q_TIER_DISK;
+    }
+    for (; !rc && !n->snap && now - begin <= seconds; now = t->en.seconds()) rc = tree_bring_piece(t, n, e);
+    if (n->snap || rc) tree_trim_host(t);   /* on its way it keeps its place on the host, whatever the budget */
     t->c.move_s += t->en.seconds() - begin;
     return rc;
+}
+
+int q_tree_bring(struct q_tree *t, const int32_t *ids, int n, double seconds)
+{
+    struct q_tree_found f;
+    struct q_err e;
+    struct tree_node *at = find(t, ids, n, &f);
+    if (!at || at->snap || bring(t, at, seconds, &e)) return 0;
+    return !at->snap;
 }
 
 static void used(struct q_tree *t, struct tree_node *n, enum q_tier tier)
@@ -202,7 +216,9 @@ int q_tree_get(struct q_tree *t, const int32_t *ids, int n, const struct q_snap 
     t->got = NULL;
     while (at && at->parent) {
         enum q_tier tier = tier_of(at);
-        int rc = tier ? bring(t, at, e) : Q_ELIMIT;
+        int rc = tier ? bring(t, at, INFINITY, e) : Q_ELIMIT;
+        if (!rc && at->brought) tier = at->brought;
+        at->brought = Q_TIER_NONE;
         if (!rc && t->en.length(at->snap) != at->depth)
             return q_fail(e, Q_EINTERNAL, "a checkpoint of %d tokens holds %d", at->depth, t->en.length(at->snap));
         found->n = rc ? 0 : at->depth;
@@ -254,7 +270,7 @@ int q_tree_room(struct q_tree *t, const int32_t *ids, int n, enum q_tree_kind ki
     if (!t->o.max_snaps || reserved >= t->o.max_snaps || !n || (at->depth == n && at->snap)) return 0;
     struct tree_node new = candidate(t, at->depth == n ? at->parent : at, n, kind);
     double worth = tree_loss(t, &new) / (double)tree_tier_bytes(t, &new, Q_TIER_DEVICE);
-    while (t->c.tier[Q_TIER_DEVICE].n + reserved >= t->o.max_snaps || over_device_bytes(t, &new, reserved)) {
+    while (tree_slots(t) + reserved >= t->o.max_snaps || over_device_bytes(t, &new, reserved)) {
         struct tree_node *least = tree_least(t, Q_TIER_DEVICE, NULL);
         if (!least) return 0;
         double loss = tree_tier_loss(t, least, Q_TIER_DEVICE) / (double)tree_tier_bytes(t, least, Q_TIER_DEVICE);
@@ -289,7 +305,9 @@ int q_tree_give(struct q_tree *t)
 {
     struct tree_node *least = tree_least(t, Q_TIER_DEVICE, NULL);
     if (least) tree_drop(t, least, Q_TIER_DEVICE);
-    return least != NULL;
+    else if (!t->bring.node) return 0;
+    else tree_bring_stop(t);
+    return 1;
 }
 
 double q_tree_give_age(const struct q_tree *t)
@@ -321,6 +339,7 @@ void q_tree_close(struct q_tree *t)
     if (!t) return;
     if (t->save.open) tree_disk_close(t);
     tree_copy_stop(t);
+    tree_bring_stop(t);
     for (struct tree_node *n = t->root.child; n; n = tree_next(n, &t->root)) {
         if (n->snap) t->en.close(n->snap);
         if (n->host) tree_host_drop(t, n->host);

@@ -10,8 +10,9 @@
  *  - A budget a tier, in bytes; 0 is none at all. What goes first is what costs least to lose: seconds to read it again from the nearest kept
  *    ancestor, as they were measured, times how likely it is wanted (hits, branches, recency), a byte, and a small part of that
  *    where a lower tier has it too.
- *  - Nothing waits for a move: device copies to the host are made ahead, in pieces, by q_tree_work between steps; files are written by a
- *    thread of its own. A checkpoint that must go before it was copied is lost, and counted.
+ *  - Nothing waits long for a move: device copies to the host are made ahead, in pieces, by q_tree_work between steps, and come back in pieces
+ *    (q_tree_bring) where others are at work; files are written by a thread of its own, and read at once. A checkpoint that must go before it
+ *    was copied is lost, and counted.
  *  - A file that cannot be read, or is of something else, is a miss with one line, never a failure.
  *  - State and KV are of the same length: a snapshot that does not have its node's length is refused as an internal error.
  *
@@ -38,12 +39,14 @@ struct q_tree_engine {
     size_t state_bytes, page_bytes;   /* of a state and of a KV page, over all layers, on the device and as they are copied */
     int (*length)(const struct q_snap *s);
     void (*close)(struct q_snap *s);
-    int (*read_state)(const struct q_tree_engine *en, const struct q_snap *s, void *to, struct q_err *e);
+    /* Bytes [at, at + n) of the state; a page. */
+    int (*read_state)(const struct q_tree_engine *en, const struct q_snap *s, size_t at, size_t n, void *to, struct q_err *e);
     int (*read_page)(const struct q_tree_engine *en, const struct q_snap *s, int page, void *to, struct q_err *e);
-    /* A snapshot of `length` tokens: its first `shared` pages are those of `base` (0: base may be NULL), the others page[shared ..],
-     * each of page_bytes. Q_ELIMIT: no snapshot or no KV page is left. */
-    int (*write)(const struct q_tree_engine *en, const struct q_snap *base, int shared, int length, const void *state, const void *const *page,
-                 struct q_snap **out, struct q_err *e);
+    int (*write_state)(const struct q_tree_engine *en, struct q_snap *s, size_t at, size_t n, const void *from, struct q_err *e);
+    int (*write_page)(const struct q_tree_engine *en, struct q_snap *s, int page, const void *from, struct q_err *e);
+    /* A snapshot of `length` tokens, still to be written: its first `shared` pages are those of `base` (0: base may be NULL). Q_ELIMIT: no
+     * snapshot or no KV page is left. */
+    int (*make)(const struct q_tree_engine *en, const struct q_snap *base, int shared, int length, struct q_snap **out, struct q_err *e);
     double (*seconds)(void);
 };
 /* That of a real engine. */
@@ -98,6 +101,8 @@ struct q_tree_found q_tree_find(const struct q_tree *t, const int32_t *ids, int 
  * it. found->n and ->tier are of what was got. */
 int q_tree_get(struct q_tree *t, const int32_t *ids, int n, const struct q_snap **snap, struct q_tree_found *found, struct q_err *e);
 void q_tree_done(struct q_tree *t);
+/* What q_tree_get would bring to the device from the host, in pieces: for about `seconds`. 0: it is there, or there is nothing to bring. */
+int q_tree_bring(struct q_tree *t, const int32_t *ids, int n, double seconds);
 
 enum q_tree_kind {
     Q_TREE_END,                       /* of an answer: a template that writes it in another way will not come back to it */

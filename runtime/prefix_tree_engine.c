@@ -4,9 +4,9 @@
 #include "kv.h"
 #include "prefix_tree.h"
 
-static int read_state(const struct q_tree_engine *en, const struct q_snap *s, void *to, struct q_err *e)
+static int read_state(const struct q_tree_engine *en, const struct q_snap *s, size_t at, size_t n, void *to, struct q_err *e)
 {
-    return q_snap_read_piece(s, 0, 0, to, en->state_bytes, e);
+    return q_snap_read_piece(s, 0, at, to, n, e);
 }
 
 static int read_page(const struct q_tree_engine *en, const struct q_snap *s, int page, void *to, struct q_err *e)
@@ -14,23 +14,26 @@ static int read_page(const struct q_tree_engine *en, const struct q_snap *s, int
     return q_snap_read_piece(s, page * KV_PAGE, en->state_bytes, to, en->page_bytes, e);
 }
 
-static int write(const struct q_tree_engine *en, const struct q_snap *base, int shared, int length, const void *state, const void *const *page,
-                 struct q_snap **out, struct q_err *e)
+static int make(const struct q_tree_engine *en, const struct q_snap *base, int shared, int length, struct q_snap **out, struct q_err *e)
 {
-    struct q_snap *s;
-    int rc = q_snap_new(en->engine, base, shared * KV_PAGE, length, &s, e), n = (length + KV_PAGE - 1) / KV_PAGE;
-    if (rc) return rc;
-    rc = q_snap_write_piece(s, 0, 0, state, en->state_bytes, e);
-    for (int i = shared; i < n && !rc; i++) rc = q_snap_write_piece(s, i * KV_PAGE, en->state_bytes, page[i], en->page_bytes, e);
-    if (rc) q_snap_close(s);
-    else *out = s;
-    return rc;
+    return q_snap_new(en->engine, base, shared * KV_PAGE, length, out, e);
+}
+
+static int write_state(const struct q_tree_engine *en, struct q_snap *s, size_t at, size_t n, const void *from, struct q_err *e)
+{
+    return q_snap_write_piece(s, 0, at, from, n, e);
+}
+
+static int write_page(const struct q_tree_engine *en, struct q_snap *s, int page, const void *from, struct q_err *e)
+{
+    return q_snap_write_piece(s, page * KV_PAGE, en->state_bytes, from, en->page_bytes, e);
 }
 
 struct q_tree_engine q_tree_engine_of(struct q_engine *en)
 {
     size_t state = q_snap_bytes_of(en, 0, 0);
     return (struct q_tree_engine){.engine = en, .page_tokens = KV_PAGE, .state_bytes = state, .page_bytes = q_snap_bytes_of(en, 0, 1) - state,
-                                  .length = q_snap_length, .close = q_snap_close, .read_state = read_state, .read_page = read_page, .write = write,
+                                  .length = q_snap_length, .close = q_snap_close, .read_state = read_state, .read_page = read_page, .make = make,
+                                  .write_state = write_state, .write_page = write_page,
                                   .seconds = clock_s};
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 4 << 20 };   /* bytes of pages copied at once, at least a page */
+enum { PIECE = 4 << 20 };   /* bytes copied at once, at least a page */
 
 /* ---- pages ---- */
 
@@ -130,18 +130,32 @@ static void copy_done(struct q_tree *t)
     t->c.tier[Q_TIER_HOST].put++;
 }
 
+static size_t piece_of_state(const struct q_tree *t, size_t at)
+{
+    size_t left = t->en.state_bytes - at;
+    return left < PIECE ? left : PIECE;
+}
+
+static int copy_state(struct q_tree *t, struct q_err *e)
+{
+    struct tree_copy *c = &t->copy;
+    size_t n = piece_of_state(t, c->state);
+    int rc = t->en.read_state(&t->en, c->node->snap, c->state, n, c->host->state + c->state, e);
+    c->state += n;
+    return rc;
+}
+
 /* An error of the device is told by the next step that runs on it; the copy is given up. */
 static int copy_piece(struct q_tree *t, struct q_err *e)
 {
     struct tree_copy *c = &t->copy;
-    int rc = c->have_state ? copy_pages(t, e) : t->en.read_state(&t->en, c->node->snap, c->host->state, e);
+    int rc = c->state < t->en.state_bytes ? copy_state(t, e) : copy_pages(t, e);
     if (rc) {
         c->node->no_copy = 1;
         tree_copy_stop(t);
         return rc;
     }
-    c->have_state = 1;
-    if (c->page == c->host->n_pages) copy_done(t);
+    if (c->state == t->en.state_bytes && c->page == c->host->n_pages) copy_done(t);
     return Q_OK;
 }
 
@@ -208,27 +222,65 @@ static const struct tree_node *base_of(const struct tree_node *n)
     return up;
 }
 
-static int write(struct q_tree *t, struct tree_node *n, struct q_err *e)
+void tree_bring_stop(struct q_tree *t)
 {
-    const struct tree_node *base = base_of(n);
-    int shared = base ? base->depth / t->en.page_tokens : 0, rc;
-    const void **page = malloc(((size_t)n->host->n_pages + 1) * sizeof *page);
-    if (!page) return q_fail(e, Q_EMEM, "no memory for a checkpoint of %d tokens", n->depth);
-    for (int i = 0; i < n->host->n_pages; i++) page[i] = n->host->page[i]->bytes;
-    rc = t->en.write(&t->en, base ? base->snap : NULL, shared, n->depth, n->host->state, page, &n->snap, e);
-    free(page);
+    struct tree_bring *b = &t->bring;
+    if (!b->node) return;
+    if (b->snap) t->en.close(b->snap);
+    tree_host_drop(t, b->host);
+    *b = (struct tree_bring){0};
+}
+
+/* What has to go for it goes. */
+static int bring_begin(struct q_tree *t, struct tree_node *n, struct q_err *e)
+{
+    struct q_snap *snap;
+    int shared, rc;
+    tree_bring_stop(t);
+    while (tree_slots(t) >= t->o.max_snaps)
+        if (!q_tree_give(t)) return q_fail(e, Q_ELIMIT, "no snapshot is left");
+    do {
+        const struct tree_node *base = base_of(n);
+        shared = base ? base->depth / t->en.page_tokens : 0;
+        rc = t->en.make(&t->en, base ? base->snap : NULL, shared, n->depth, &snap, e);
+    } while (rc == Q_ELIMIT && q_tree_give(t));
+    if (rc) return rc;
+    n->host->refs++;
+    t->bring = (struct tree_bring){n, n->host, snap, shared, 0};
+    return Q_OK;
+}
+
+static int bring_bytes(struct q_tree *t, struct q_err *e)
+{
+    struct tree_bring *b = &t->bring;
+    int rc = Q_OK;
+    if (b->state < t->en.state_bytes) {
+        size_t n = piece_of_state(t, b->state);
+        rc = t->en.write_state(&t->en, b->snap, b->state, n, b->host->state + b->state, e);
+        b->state += n;
+        return rc;
+    }
+    for (size_t done = 0; !rc && b->page < b->host->n_pages && done < PIECE; done += t->en.page_bytes + 1, b->page++)
+        rc = t->en.write_page(&t->en, b->snap, b->page, b->host->page[b->page]->bytes, e);
     return rc;
 }
 
-int tree_to_device(struct q_tree *t, struct tree_node *n, struct q_err *e)
+static void bring_done(struct q_tree *t)
 {
-    int rc;
-    while (t->c.tier[Q_TIER_DEVICE].n >= t->o.max_snaps)
-        if (!q_tree_give(t)) return q_fail(e, Q_ELIMIT, "no snapshot is left");
-    while ((rc = write(t, n, e)) == Q_ELIMIT)
-        if (!q_tree_give(t)) return rc;
-    if (rc) return rc;
+    struct tree_bring *b = &t->bring;
+    b->node->snap = b->snap;
+    b->node->brought = b->node->brought ? b->node->brought : Q_TIER_HOST;
+    b->snap = NULL;
     t->c.tier[Q_TIER_DEVICE].n++;
     t->c.tier[Q_TIER_DEVICE].put++;
-    return Q_OK;
+    tree_bring_stop(t);
+}
+
+int tree_bring_piece(struct q_tree *t, struct tree_node *n, struct q_err *e)
+{
+    int rc = t->bring.node == n ? Q_OK : bring_begin(t, n, e);
+    if (!rc) rc = bring_bytes(t, e);
+    if (rc) tree_bring_stop(t);
+    else if (t->bring.state == t->en.state_bytes && t->bring.page == t->bring.host->n_pages) bring_done(t);
+    return rc;
 }

@@ -41,6 +41,7 @@ struct tree_node {
     double cost;                      /* seconds to read all tokens up to here; 0: unknown */
     double used_s;
     enum q_tree_kind kind;
+    enum q_tier brought;              /* from where it came to the device, until it was got */
     unsigned hits;
     int no_copy, no_disk;                      /* a copy, a file failed, or its file went: not tried again until it is used */
 };
@@ -49,7 +50,17 @@ struct tree_node {
 struct tree_copy {
     struct tree_node *node;           /* NULL: none */
     struct tree_host *host;           /* owned */
-    int page, have_state;             /* pages [0, page) are there */
+    int page;                         /* pages [0, page) are there */
+    size_t state;                     /* bytes of the state that are */
+};
+
+/* A host copy on its way to the device. */
+struct tree_bring {
+    struct tree_node *node;           /* NULL: none */
+    struct tree_host *host;           /* held */
+    struct q_snap *snap;              /* owned */
+    int page;
+    size_t state;
 };
 
 /* One file being written. Between `busy` and `done` the thread owns all of it. */
@@ -72,6 +83,7 @@ struct q_tree {
     struct tree_node root;
     const struct tree_node *got;      /* its snapshot is in use and stays; NULL */
     struct tree_copy copy;
+    struct tree_bring bring;
     struct tree_save save;
     double token_s;                   /* of late: seconds that a token takes to be read */
     struct q_tree_counts c;
@@ -118,8 +130,11 @@ int tree_copy_step(struct q_tree *t, int idle);
 int tree_copy_now(struct q_tree *t, struct tree_node *n, struct q_err *e);
 /* Back within the budget: copies that were only made to pass through go. */
 void tree_trim_host(struct q_tree *t);
-/* From the host copy to the device; Q_ELIMIT: there is no room. */
-int tree_to_device(struct q_tree *t, struct tree_node *n, struct q_err *e);
+/* Snapshots that are taken. */
+static inline int tree_slots(const struct q_tree *t) { return t->c.tier[Q_TIER_DEVICE].n + (t->bring.node != NULL); }
+/* A piece of the way from the host copy to the device; it is there when n->snap is. Q_ELIMIT: there is no room. */
+int tree_bring_piece(struct q_tree *t, struct tree_node *n, struct q_err *e);
+void tree_bring_stop(struct q_tree *t);
 
 /* ---- prefix_tree_disk.c ---- */
 int tree_disk_open(struct q_tree *t, struct q_err *e);

@@ -92,9 +92,11 @@ void tree_drop(struct q_tree *t, struct tree_node *n, enum q_tier tier)
 {
     if (tier == Q_TIER_DEVICE) {
         if (t->copy.node == n) tree_copy_stop(t);
+        n->brought = Q_TIER_NONE;
         t->en.close(n->snap);
         n->snap = NULL;
     } else if (tier == Q_TIER_HOST) {
+        if (t->bring.node == n) tree_bring_stop(t);
         tree_host_drop(t, n->host);
         n->host = NULL;
     } else {

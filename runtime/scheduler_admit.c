@@ -69,6 +69,7 @@ int sched_admit(struct q_sched *s, struct sched_task **culprit, struct q_err *e)
         struct sched_task *t = next_task(s);
         int pages = t ? need(s, t) : 0;
         if (!t || s->counts.promised + pages > s->en.pages) return Q_OK;
+        if (sched_bring(s, t)) return Q_OK;
         int rc = sched_reach(s, t, e);
         if (rc) {
             *culprit = t;

@@ -61,6 +61,7 @@ struct q_sched {
     struct sched_task *tasks;        /* owned: oldest first */
     struct sched_client *clients;    /* owned: those with tasks */
     struct q_tree *tree;             /* owned */
+    unsigned long long brought;      /* round in which a checkpoint came a piece nearer last */
     double move_s;                   /* seconds that the tree may still spend on moves */
     unsigned long long next_number, tick, round;
     struct q_row *rows;              /* owned: [en.max_rows] */
@@ -95,6 +96,8 @@ void sched_keep_promises(struct q_sched *s);
 int sched_reach(struct q_sched *s, struct sched_task *t, struct q_err *e);
 /* How many of the task's tokens an idle slot or a checkpoint holds. */
 int sched_held(const struct q_sched *s, const struct sched_task *t);
+/* Its checkpoint is on its way to the device, in pieces, for others are at work; 0: it is there, or there is none. */
+int sched_bring(struct q_sched *s, const struct sched_task *t);
 /* The last of the task's marks in (after, most]; 0: none. */
 int sched_next_mark(const struct sched_task *t, int after, int most);
 /* Notes the marks that the task's rows of this step pass, as far as there is room. */

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const double BRING_S = 0.02;   /* of a round */
+
 /* One token must be left to be read. */
 static int most_of(const struct sched_task *t) { return (int)t->known.n - 1; }
 
@@ -29,6 +31,16 @@ int sched_held(const struct q_sched *s, const struct sched_task *t)
     struct q_tree_found f = q_tree_find(s->tree, t->known.at, most_of(t));
     const struct sched_slot *l = best_slot(s, t);
     return l && l->n > f.n ? l->n : f.n;
+}
+
+int sched_bring(struct q_sched *s, const struct sched_task *t)
+{
+    struct q_tree_found f = q_tree_find(s->tree, t->known.at, most_of(t));
+    const struct sched_slot *l = best_slot(s, t);
+    if (!s->counts.running || f.tier <= Q_TIER_DEVICE || (l && l->n >= f.n)) return 0;
+    if (s->brought == s->round) return 1;
+    s->brought = s->round;
+    return q_tree_bring(s->tree, t->known.at, most_of(t), BRING_S);
 }
 
 /* ---- what was not re-used, and why ---- */

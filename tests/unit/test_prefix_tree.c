@@ -21,6 +21,7 @@ struct state {
 };
 struct q_snap {
     int n, ids[MOST];
+    struct state state;   /* of one that was written; else zeros */
 };
 struct file {
     int n, ids[MOST], shared, torn;
@@ -29,7 +30,7 @@ struct file {
 };
 
 static double now;
-static int snaps, pages_left, reads, writes, read_fails;
+static int snaps, pages_left, read_fails;
 static struct file files[FILES];
 static int next_name;
 
@@ -58,11 +59,11 @@ static void close_snap(struct q_snap *s)
     free(s);
 }
 
-static int read_state(const struct q_tree_engine *en, const struct q_snap *s, void *to, struct q_err *e)
+static int read_state(const struct q_tree_engine *en, const struct q_snap *s, size_t at, size_t n, void *to, struct q_err *e)
 {
     if (read_fails) return q_fail(e, Q_EIO, "the card is gone");
-    reads++;
-    *(struct state *)to = (struct state){hash(s->ids, s->n), s->n};
+    struct state st = {hash(s->ids, s->n), s->n};
+    memcpy(to, (const char *)&st + at, n);
     return Q_OK;
 }
 
@@ -73,29 +74,41 @@ static int read_page(const struct q_tree_engine *en, const struct q_snap *s, int
     return Q_OK;
 }
 
-static int write_snap(const struct q_tree_engine *en, const struct q_snap *base, int shared, int n, const void *state, const void *const *page,
-                      struct q_snap **out, struct q_err *e)
+static int make(const struct q_tree_engine *en, const struct q_snap *base, int shared, int n, struct q_snap **out, struct q_err *e)
 {
-    struct q_snap *s = calloc(1, sizeof *s);
-    const struct state *st = state;
-    if (!pages_left) {
-        free(s);
-        return q_fail(e, Q_ELIMIT, "no pages");
-    }
-    writes++;
-    s->n = n;
+    if (!pages_left) return q_fail(e, Q_ELIMIT, "no pages");
     assert_true(!shared || base->n >= shared * PAGE);
-    for (int i = 0; i < (n + PAGE - 1) / PAGE; i++)
-        memcpy(s->ids + i * PAGE, i < shared ? base->ids + i * PAGE : (const int *)page[i], PAGE * sizeof(int32_t));
-    assert_int_equal(st->n, n);
-    assert_true(st->hash == hash(s->ids, n));
+    struct q_snap *s = calloc(1, sizeof *s);
+    s->n = n;
+    if (shared) memcpy(s->ids, base->ids, (size_t)shared * PAGE * sizeof(int32_t));
     snaps++;
     *out = s;
     return Q_OK;
 }
 
+static int write_state(const struct q_tree_engine *en, struct q_snap *s, size_t at, size_t n, const void *from, struct q_err *e)
+{
+    memcpy((char *)&s->state + at, from, n);
+    return Q_OK;
+}
+
+static int write_page(const struct q_tree_engine *en, struct q_snap *s, int page, const void *from, struct q_err *e)
+{
+    memcpy(s->ids + page * PAGE, from, PAGE * sizeof(int32_t));
+    return Q_OK;
+}
+
+/* What came back from a lower tier has the state of its tokens. */
+static void sound(const struct q_snap *s)
+{
+    if (!s->state.n) return;
+    assert_int_equal(s->state.n, s->n);
+    assert_true(s->state.hash == hash(s->ids, s->n));
+}
+
 static const struct q_tree_engine engine = {.page_tokens = PAGE, .state_bytes = sizeof(struct state), .page_bytes = PAGE * sizeof(int32_t),
-    .length = length, .close = close_snap, .read_state = read_state, .read_page = read_page, .write = write_snap, .seconds = seconds};
+    .length = length, .close = close_snap, .read_state = read_state, .read_page = read_page,
+    .make = make, .write_state = write_state, .write_page = write_page, .seconds = seconds};
 
 /* ---- a disk ---- */
 
@@ -161,7 +174,8 @@ static void say(void *arg, const char *line) { snprintf(said, sizeof said, "%s",
 static struct q_tree *open_tree(int max_snaps, size_t host, size_t on_disk)
 {
     struct q_tree *t;
-    const struct q_tree_opts o = {.max_snaps = max_snaps, .device_bytes = SIZE_MAX, .host_bytes = host, .disk_bytes = on_disk, .disk = &disk, .flush_s = 10, .say = say};
+    const struct q_tree_opts o = {.max_snaps = max_snaps, .device_bytes = SIZE_MAX, .host_bytes = host, .disk_bytes = on_disk, .disk = &disk,
+                                  .flush_s = 10, .say = say};
     said[0] = 0;
     pages_left = 1;
     read_fails = 0;
@@ -193,7 +207,8 @@ static const int32_t *text(int seed, int fork, int way)
     static int32_t ids[4][MOST];
     static int turn;
     int32_t *to = ids[turn++ % 4];
-    for (int i = 0; i < MOST; i++) to[i] = (int32_t)(((unsigned)i * 2654435761u ^ (unsigned)(i < fork ? seed : seed * 77 + way) * 40503u) >> 8) % 50000;
+    for (int i = 0; i < MOST; i++)
+        to[i] = (int32_t)(((unsigned)i * 2654435761u ^ (unsigned)(i < fork ? seed : seed * 77 + way) * 40503u) >> 8) % 50000;
     return to;
 }
 
@@ -212,6 +227,7 @@ static struct q_tree_found get(struct q_tree *t, const int32_t *ids, int n)
     if (q_tree_get(t, ids, n, &s, &f, &e)) fail_msg("%s", e.text);
     assert_int_equal(s != NULL, f.n > 0);
     if (s) assert_int_equal(s->n, f.n);
+    if (s) sound(s);
     if (s) assert_memory_equal(s->ids, ids, (size_t)f.n * sizeof *ids);
     q_tree_done(t);
     return f;
@@ -361,6 +377,32 @@ static void test_a_copy_that_fails_is_given_up(void **state)
     close_tree(t);
 }
 
+static void test_it_comes_back_in_pieces(void **state)
+{
+    struct q_tree *t = fresh(2, 1 << 20, 0);
+    for (int i = 1; i < 5; i++) {
+        put(t, text(i, 0, 0), 300, 1);
+        settle(t, 1);
+    }
+    assert_int_equal(q_tree_bring(t, text(9, 0, 0), 350, 0), 0);
+    assert_int_equal(q_tree_bring(t, text(4, 0, 0), 350, 0), 0); /* it is there */
+    int pieces = 1;
+    while (q_tree_bring(t, text(1, 0, 0), 350, 0)) pieces++;
+    assert_in_range(pieces, 2, 100);
+    assert_int_equal(q_tree_find(t, text(1, 0, 0), 350).tier, Q_TIER_DEVICE);
+    assert_int_equal(get(t, text(1, 0, 0), 350).tier, Q_TIER_HOST); /* where it came from */
+    assert_int_equal(get(t, text(1, 0, 0), 350).tier, Q_TIER_DEVICE);
+    /* Another one first; one that is not wanted any more; pages that are needed elsewhere. */
+    assert_int_equal(q_tree_bring(t, text(2, 0, 0), 350, 0), 1);
+    assert_int_equal(get(t, text(3, 0, 0), 350).n, 300);
+    assert_int_equal(q_tree_bring(t, text(2, 0, 0), 350, 0), 1);
+    while (q_tree_give(t)) continue;
+    assert_int_equal(snaps, 0);
+    assert_int_equal(get(t, text(2, 0, 0), 350).n, 300);
+    assert_int_equal(q_tree_bring(t, text(1, 0, 0), 350, 0), 1);
+    close_tree(t);
+}
+
 static void test_no_room_to_come_back_is_a_miss(void **state)
 {
     struct q_tree *t = fresh(2, 1 << 20, 0);
@@ -448,18 +490,19 @@ static void test_random_interleavings(void **state)
             const int32_t *ids = text(rand() % 3, 20 + rand() % 3 * 50, rand() % 4);
             int n = 1 + rand() % 250;
             now += rand() % 60;
-            switch (rand() % 8) {
+            switch (rand() % 9) {
             case 0: q_tree_give(t); break;
             case 1: q_tree_work(t, 0.0001, rand() % 2); break;
             case 2: settle(t, 1); break;
             case 3: pages_left = rand() % 4 > 0; break;
             case 4: read_fails = rand() % 4 == 0; break;
-            case 5: get(t, ids, n); break;
+            case 5: q_tree_bring(t, ids, n, 0); break;
+            case 6: get(t, ids, n); break;
             default: put(t, ids, n, rand() % 2);
             }
             struct q_tree_counts c = q_tree_counts(t);
-            assert_int_equal(c.tier[Q_TIER_DEVICE].n, snaps);
-            if (on_disk == 0) assert_in_range(c.tier[Q_TIER_HOST].bytes, 0, host);
+            assert_in_range(snaps, c.tier[Q_TIER_DEVICE].n, c.tier[Q_TIER_DEVICE].n + 1); /* one may be on its way */
+            if (on_disk == 0) assert_in_range(c.tier[Q_TIER_HOST].bytes, 0, host + 2000 * (snaps > c.tier[Q_TIER_DEVICE].n));
             if (rand() % 25 == 0) {
                 close_tree(t);
                 t = open_tree(1 + rand() % 6, host, on_disk);
@@ -481,6 +524,7 @@ int main(void)
         cmocka_unit_test(test_through_the_host_and_back),
         cmocka_unit_test(test_a_small_host_keeps_what_is_worth_most),
         cmocka_unit_test(test_a_copy_that_fails_is_given_up),
+        cmocka_unit_test(test_it_comes_back_in_pieces),
         cmocka_unit_test(test_no_room_to_come_back_is_a_miss),
         cmocka_unit_test(test_the_disk_survives),
         cmocka_unit_test(test_a_torn_file_is_a_miss),

@@ -19,11 +19,13 @@ static struct tok_ids encode(const char *text)
     return ids;
 }
 
-#define LONG "one two six ten one two six ten one two six ten one two six ten one two six ten one two six ten one two six ten one two six ten one two six ten "
+#define FEW "one two six ten one two six ten one two six ten "
+#define LONG FEW FEW FEW
 #define SYSTEM "<|im_start|>system\n" LONG LONG LONG "<|im_end|>\n"
 #define ASKS(what) "<|im_start|>user\n" what "<|im_end|>\n"
 #define SAYS(what) "<|im_start|>assistant\n" what "<|im_end|>\n"
 #define HEADER "<|im_start|>assistant\n"
+#define CHAT SYSTEM ASKS(LONG LONG) SAYS(LONG LONG) ASKS("Hi") SAYS("Yes") ASKS(LONG LONG) SAYS("No") ASKS("Bye")
 
 /* Tokens of a text that ends in <|im_end|> and a newline, without the newline. */
 static int turn(const char *text)
@@ -48,11 +50,11 @@ static struct prompt_marks marks(const char *text, int every, int most, int *n)
 static void test_ends_of_turns(void **state)
 {
     int n;
-    struct prompt_marks m = marks(SYSTEM ASKS(LONG LONG) SAYS(LONG LONG) ASKS("Hi") SAYS("Yes") ASKS(LONG LONG) SAYS("No") ASKS("Bye") HEADER, 0, 20, &n);
+    struct prompt_marks m = marks(CHAT HEADER, 0, 20, &n);
     assert_int_equal(m.n, 5); /* not behind answers */
     assert_int_equal(m.mark[0].at, turn(SYSTEM));
     assert_int_equal(m.mark[1].at, turn(SYSTEM ASKS(LONG LONG)));
-    assert_int_equal(m.mark[4].at, turn(SYSTEM ASKS(LONG LONG) SAYS(LONG LONG) ASKS("Hi") SAYS("Yes") ASKS(LONG LONG) SAYS("No") ASKS("Bye")));
+    assert_int_equal(m.mark[4].at, turn(CHAT));
     assert_true(m.mark[0].must && !m.mark[1].must && !m.mark[2].must && !m.mark[3].must && m.mark[4].must);
     prompt_marks_free(&m);
     m = marks(SYSTEM ASKS(LONG LONG) SAYS("Yes") ASKS("Hi") SAYS("Yes") ASKS("Ho") HEADER, 0, 20, &n);
@@ -77,12 +79,12 @@ static void test_few_are_the_most_useful(void **state)
 {
     int n;
     for (int most = 0; most < 9; most++) {
-        struct prompt_marks m = marks(SYSTEM ASKS(LONG LONG) SAYS("Yes") ASKS(LONG LONG) SAYS("Yes") ASKS(LONG LONG) SAYS("Yes") ASKS("Bye") HEADER, 50, most, &n);
+        struct prompt_marks m = marks(CHAT HEADER, 50, most, &n);
         assert_in_range(m.n, most > 0, most);
         int system = 0;
         for (int i = 0; i < m.n; i++) system |= m.mark[i].at == turn(SYSTEM);
         assert_int_equal(system, most > 1);
-        if (most > 0) assert_int_equal(m.mark[m.n - 1].at, turn(SYSTEM ASKS(LONG LONG) SAYS("Yes") ASKS(LONG LONG) SAYS("Yes") ASKS(LONG LONG) SAYS("Yes") ASKS("Bye")));
+        if (most > 0) assert_int_equal(m.mark[m.n - 1].at, turn(CHAT));
         prompt_marks_free(&m);
     }
 }

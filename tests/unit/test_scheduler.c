@@ -22,6 +22,7 @@ struct q_seq {
 struct q_snap {
     struct q_engine *en;
     int n, *ids;
+    uint32_t hash; /* of one that was written */
 };
 struct q_engine {
     struct q_sched_engine v;
@@ -65,9 +66,18 @@ static void seq_close(struct q_seq *s)
 
 static int seq_length(const struct q_seq *s) { return s->n; }
 
+/* Copies on the host: a state is a hash of all tokens, a page is its tokens. */
+static uint32_t hash(const int *ids, int n)
+{
+    uint32_t h = 1;
+    for (int i = 0; i < n; i++) h = h * 31 + (uint32_t)ids[i];
+    return h;
+}
+
 /* Real pages would be shared: this takes more. */
 static int seq_restore(struct q_seq *s, const struct q_snap *p, struct q_err *e)
 {
+    if (p->hash) assert_int_equal(p->hash, hash(p->ids, p->n));
     seq_clear(s);
     memcpy(s->ids, p->ids, (size_t)p->n * sizeof(int));
     s->n = p->n;
@@ -107,7 +117,7 @@ static int needed(const struct q_step *st)
 static void keep(struct q_seq *s, struct q_snap **to)
 {
     struct q_snap *p = calloc(1, sizeof *p);
-    *p = (struct q_snap){s->en, s->n, malloc((size_t)s->n * sizeof(int))};
+    *p = (struct q_snap){.en = s->en, .n = s->n, .ids = malloc((size_t)s->n * sizeof(int))};
     memcpy(p->ids, s->ids, (size_t)s->n * sizeof(int));
     s->en->pages_used += pages(s->n);
     s->en->snaps++;
@@ -122,16 +132,10 @@ static int seq_snapshot(struct q_seq *s, struct q_snap **to, struct q_err *e)
     return Q_OK;
 }
 
-/* Copies on the host: a state is a hash of all tokens, a page is its tokens. */
-static uint32_t hash(const int *ids, int n)
+static int read_state(const struct q_tree_engine *en, const struct q_snap *p, size_t at, size_t n, void *to, struct q_err *e)
 {
-    uint32_t h = 1;
-    for (int i = 0; i < n; i++) h = h * 31 + (uint32_t)ids[i];
-    return h;
-}
-static int read_state(const struct q_tree_engine *en, const struct q_snap *p, void *to, struct q_err *e)
-{
-    *(uint32_t *)to = hash(p->ids, p->n);
+    uint32_t h = hash(p->ids, p->n);
+    memcpy(to, (const char *)&h + at, n);
     return Q_OK;
 }
 static int read_page(const struct q_tree_engine *en, const struct q_snap *p, int page, void *to, struct q_err *e)
@@ -140,21 +144,26 @@ static int read_page(const struct q_tree_engine *en, const struct q_snap *p, int
     memcpy(to, p->ids + page * PAGE, (size_t)(n < PAGE ? n : PAGE) * sizeof(int));
     return Q_OK;
 }
-static int write_snap(const struct q_tree_engine *en, const struct q_snap *base, int shared, int n, const void *state, const void *const *page,
-                      struct q_snap **out, struct q_err *e)
+static int make_snap(const struct q_tree_engine *en, const struct q_snap *base, int shared, int n, struct q_snap **out, struct q_err *e)
 {
     if (en->engine->pages_used + pages(n) > en->engine->v.pages) return q_fail(e, Q_ELIMIT, "no pages");
     assert_true(en->engine->snaps < en->engine->v.cache.max_snaps);
     struct q_snap *p = calloc(1, sizeof *p);
-    *p = (struct q_snap){en->engine, n, calloc((size_t)pages(n) * PAGE, sizeof(int))};
-    for (int i = 0; i < pages(n); i++) {
-        size_t tokens = (size_t)(n - i * PAGE < PAGE ? n - i * PAGE : PAGE);
-        memcpy(p->ids + i * PAGE, i < shared ? (const void *)(base->ids + i * PAGE) : page[i], tokens * sizeof(int));
-    }
-    assert_int_equal(*(const uint32_t *)state, hash(p->ids, n));
+    *p = (struct q_snap){en->engine, n, calloc((size_t)pages(n) * PAGE, sizeof(int)), 0};
+    if (shared) memcpy(p->ids, base->ids, (size_t)shared * PAGE * sizeof(int));
     en->engine->pages_used += pages(n);
     en->engine->snaps++;
     *out = p;
+    return Q_OK;
+}
+static int write_state(const struct q_tree_engine *en, struct q_snap *p, size_t at, size_t n, const void *from, struct q_err *e)
+{
+    memcpy((char *)&p->hash + at, from, n);
+    return Q_OK;
+}
+static int write_page(const struct q_tree_engine *en, struct q_snap *p, int page, const void *from, struct q_err *e)
+{
+    memcpy(p->ids + page * PAGE, from, PAGE * sizeof(int));
     return Q_OK;
 }
 
@@ -204,7 +213,8 @@ static struct q_engine make(int seqs, int snaps, int n_pages)
         .seq_open = seq_open, .seq_close = seq_close, .seq_clear = seq_clear, .seq_length = seq_length,
         .seq_snapshot = seq_snapshot, .seq_restore = seq_restore,
         .tree = {.page_tokens = PAGE, .state_bytes = 4, .page_bytes = PAGE * sizeof(int), .length = snap_length, .close = snap_close,
-                 .read_state = read_state, .read_page = read_page, .write = write_snap, .seconds = seconds}, .submit = submit, .wait = wait, .seconds = seconds};
+                 .read_state = read_state, .read_page = read_page, .make = make_snap,
+                 .write_state = write_state, .write_page = write_page, .seconds = seconds}, .submit = submit, .wait = wait, .seconds = seconds};
     return en;
 }
 
