@@ -143,7 +143,7 @@ static int time_all(struct run *r, struct q_err *e)
     char *sizes = strdup(r->at), *rest = sizes, *one;
     if (!sizes) return q_fail(e, Q_EMEM, "no memory for sizes");
     while (!rc && (one = strsep(&rest, ","))) {
-        struct ref_size z = { .parts = r->bed.parts };
+        struct ref_size z = { .parts = r->bed.parts, .plain = 1 };
         if (sscanf(one, "%d/%d/%d", &z.rows, &z.seqs, &z.past) != 3 || z.rows < 1 || z.seqs < 1 || z.past < 0)
             rc = q_fail(e, Q_EINPUT, "--at: expected ROWS/SEQS/PAST, found '%s'", one);
         else rc = time_size(r, &z, e);
