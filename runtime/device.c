@@ -39,3 +39,11 @@ void list_free(struct q_list *l)
     free(l->launch);
     memset(l, 0, sizeof *l);
 }
+
+int device_gather(struct q_device *d, void *dst, const struct q_run *runs, int n, struct q_err *e)
+{
+    if (d->ops->gather) return d->ops->gather(d, dst, runs, n, e);
+    int rc = Q_OK;
+    for (int i = 0; i < n && !rc; dst = (char *)dst + runs[i++].bytes) rc = d->ops->read(d, dst, runs[i].at, runs[i].bytes, e);
+    return rc;
+}

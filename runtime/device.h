@@ -31,6 +31,12 @@ struct q_list {
     int stable;                /* 1: will not change until it is freed, so a device may keep what it makes of it (a graph) until `forget` */
 };
 
+/* Bytes that lie together on a device. */
+struct q_run {
+    void *at;
+    size_t bytes;
+};
+
 struct q_device;
 struct q_device_ops {
     const char *name;          /* "cpu", "cuda" */
@@ -55,6 +61,8 @@ struct q_device_ops {
     /* A stable list is about to change or to go. */
     void (*forget)(struct q_device *d, const struct q_list *list);
     void (*close)(struct q_device *d);
+    /* Reads runs to dst, one behind the other, and waits for many at once; NULL: to read them one by one costs no more (device_gather). */
+    int (*gather)(struct q_device *d, void *dst, const struct q_run *runs, int n, struct q_err *e);
 };
 
 struct q_device {
@@ -68,6 +76,7 @@ struct q_device {
     int careful;               /* 1: a card's launches are waited for one by one, so that a fault names its kernel (--debug=launch) */
 };
 
+int device_gather(struct q_device *d, void *dst, const struct q_run *runs, int n, struct q_err *e);
 /* Launches a list with a copy of `args` at its end. */
 int list_push(struct q_list *l, const struct q_kernel *kernel, const char *op, const void *args, size_t bytes, struct q_err *e);
 /* Appends copies of all launches of `from`. */

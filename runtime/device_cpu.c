@@ -154,7 +154,7 @@ static void cpu_close(struct q_device *d)
 }
 
 static const struct q_device_ops cpu_ops = {"cpu",    "so",       cpu_alloc,  cpu_release, cpu_available, cpu_move,   cpu_move, cpu_move,
-                                            cpu_load, cpu_unload, cpu_submit, cpu_wait,    cpu_time,      cpu_forget, cpu_close};
+                                            cpu_load, cpu_unload, cpu_submit, cpu_wait,    cpu_time,      cpu_forget, cpu_close, NULL};
 
 int device_cpu_open(struct q_device **out, int threads, struct q_err *e)
 {

@@ -138,7 +138,7 @@ static void cuda_device_close(struct q_device *d)
 
 static const struct q_device_ops cuda_ops = {
     "cuda",     "cubin",     cuda_alloc,  cuda_release, cuda_available, cuda_write,  cuda_read, cuda_copy,
-    cuda_load,  cuda_unload, cuda_submit, cuda_wait,    cuda_time,      cuda_forget, cuda_device_close,
+    cuda_load,  cuda_unload, cuda_submit, cuda_wait,    cuda_time,      cuda_forget, cuda_device_close, cuda_gather,
 };
 
 int device_cuda_open_with(struct q_device **out, int index, const char *library, struct q_err *e)

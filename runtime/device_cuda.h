@@ -57,6 +57,7 @@ void cuda_release(struct q_device *d, void *p);
 size_t cuda_available(struct q_device *d);
 int cuda_write(struct q_device *d, void *dst, const void *src, size_t bytes, struct q_err *e);
 int cuda_read(struct q_device *d, void *dst, const void *src, size_t bytes, struct q_err *e);
+int cuda_gather(struct q_device *d, void *dst, const struct q_run *runs, int n, struct q_err *e);
 int cuda_copy(struct q_device *d, void *dst, const void *src, size_t bytes, struct q_err *e);
 
 int cuda_load(struct q_device *d, const char *path, const char *symbol, const struct q_phases *phases, struct q_kernel *k, struct q_err *e);

@@ -113,6 +113,32 @@ int cuda_read(struct q_device *d, void *dst, const void *src, size_t bytes, stru
     return rc;
 }
 
+/* What has landed goes to *dst, which moves on. */
+static int land(struct cuda *c, char **dst, size_t *used, struct q_err *e)
+{
+    int rc = *used ? cuda_finish(c, NULL, e) : Q_OK;
+    if (!rc) memcpy(*dst, c->landing, *used);
+    *dst += *used;
+    *used = 0;
+    return rc;
+}
+
+int cuda_gather(struct q_device *d, void *dst, const struct q_run *runs, int n, struct q_err *e)
+{
+    struct cuda *c = (struct cuda *)d;
+    char *to = dst;
+    size_t used = 0;
+    int rc = cuda_enter(c, e);
+    for (int i = 0; i < n && !rc; i++)
+        for (size_t at = 0, take; at < runs[i].bytes && !rc; at += take) {
+            take = runs[i].bytes - at < LANDING - used ? runs[i].bytes - at : LANDING - used;
+            rc = cuda_result(c, c->api.cuMemcpyDtoHAsync(c->landing + used, address(runs[i].at) + at, take, c->stream), "cuMemcpyDtoHAsync", NULL, e);
+            used += take;
+            if (!rc && used == LANDING) rc = land(c, &to, &used, e);
+        }
+    return rc ? rc : land(c, &to, &used, e);
+}
+
 int cuda_copy(struct q_device *d, void *dst, const void *src, size_t bytes, struct q_err *e)
 {
     struct cuda *c = (struct cuda *)d;

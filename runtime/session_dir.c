@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -162,6 +163,15 @@ void session_clean(const char *dir)
     if (!d) return;
     for (struct dirent *x; (x = readdir(d));) clean_one(dirfd(d), x->d_name);
     closedir(d);
+}
+
+void session_clean_beside(const char *path)
+{
+    char dir[Q_PATH];
+    const char *slash = strrchr(path, '/');
+    if (strlen(path) >= sizeof dir) return;
+    snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
+    session_clean(dir);
 }
 
 int session_dir_open(const char *dir, struct q_err *e)

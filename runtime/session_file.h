@@ -101,7 +101,8 @@ uint64_t session_dir_bytes(const char *dir);
 int session_make_room(const char *dir, uint64_t most, uint64_t room, struct q_err *e);
 /* It was used now. */
 void session_touch(const char *path);
-/* Removes temporary files whose writers are gone. */
+/* Removes temporary files whose writers are gone; session_clean_beside: those in a file's directory. */
 void session_clean(const char *dir);
+void session_clean_beside(const char *path);
 
 #endif

@@ -5,7 +5,7 @@
 #include "session_file.h"
 
 enum { SESSION_FORMAT = 1, SESSION_HEAD = 368, SESSION_HASH = 32 };
-#define SESSION_TEMP ".session-"     /* then six characters */
+#define SESSION_TEMP ".quarry-session-"     /* then six characters */
 #define SESSION_END ".session"
 
 /* The head's bytes, hash included: [SESSION_HEAD + SESSION_HASH]. */

@@ -8,6 +8,7 @@ int session_work_open(struct session_work *w, const char *path, struct q_err *e)
     *w = (struct session_work){.path = path, .lock = -1};
     if (!path) return Q_OK;
     if ((w->lock = session_lock(path, e)) < 0) return -w->lock;
+    session_clean_beside(path);
     if (!fstat(w->lock, &st) && !st.st_size) return Q_OK;
     int rc = session_open(&w->file, path, e);
     if (rc) session_work_close(w);

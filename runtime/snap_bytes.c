@@ -9,12 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One run of bytes that lies together on the device. */
-struct run {
-    char *at;
-    size_t bytes;
-};
-
 static size_t state_bytes(const struct q_memory *m)
 {
     return (size_t)m->states->n_layers * (m->states->s_bytes + m->states->conv_bytes);
@@ -29,24 +23,24 @@ size_t snap_bytes(const struct q_memory *m, int from, int length)
 
 size_t q_snap_bytes(const struct q_snap *s, int from) { return snap_bytes(s->memory, from, s->length); }
 
-static struct run state_run(const struct q_states *st, int slot, size_t at)
+static struct q_run state_run(const struct q_states *st, int slot, size_t at)
 {
     size_t one = st->s_bytes + st->conv_bytes, layer = at / one, in = at % one;
-    if (in < st->s_bytes) return (struct run){(char *)st->s[layer] + (size_t)slot * st->s_bytes + in, st->s_bytes - in};
+    if (in < st->s_bytes) return (struct q_run){(char *)st->s[layer] + (size_t)slot * st->s_bytes + in, st->s_bytes - in};
     in -= st->s_bytes;
-    return (struct run){(char *)st->conv[layer] + (size_t)slot * st->conv_bytes + in, st->conv_bytes - in};
+    return (struct q_run){(char *)st->conv[layer] + (size_t)slot * st->conv_bytes + in, st->conv_bytes - in};
 }
 
-static struct run page_run(const struct q_kv *kv, int page, size_t at)
+static struct q_run page_run(const struct q_kv *kv, int page, size_t at)
 {
     size_t one = kv->k_bytes + kv->v_bytes, layer = at / one, in = at % one;
-    if (in < kv->k_bytes) return (struct run){(char *)kv->k[layer] + (size_t)page * kv->k_bytes + in, kv->k_bytes - in};
+    if (in < kv->k_bytes) return (struct q_run){(char *)kv->k[layer] + (size_t)page * kv->k_bytes + in, kv->k_bytes - in};
     in -= kv->k_bytes;
-    return (struct run){(char *)kv->v[layer] + (size_t)page * kv->v_bytes + in, kv->v_bytes - in};
+    return (struct q_run){(char *)kv->v[layer] + (size_t)page * kv->v_bytes + in, kv->v_bytes - in};
 }
 
 /* From byte `at` of the snapshot's bytes to the end of the run that it is in. */
-static struct run run_at(const struct q_snap *s, int from, size_t at)
+static struct q_run run_at(const struct q_snap *s, int from, size_t at)
 {
     const struct q_memory *m = s->memory;
     size_t states = state_bytes(m);
@@ -70,15 +64,19 @@ static int check_piece(const struct q_snap *s, int from, size_t at, size_t n, st
     return q_fail(e, Q_EINPUT, "a piece of %zu bytes at %zu is asked for of a snapshot's %zu bytes", n, at, all);
 }
 
+enum { RUNS = 128 };   /* read at once */
+
 int q_snap_read_piece(const struct q_snap *s, int from, size_t at, void *dst, size_t n, struct q_err *e)
 {
-    struct q_device *d = s->memory->kv->device;
+    struct q_run runs[RUNS];
     int rc = check_piece(s, from, at, n, e);
-    for (size_t done = 0; done < n && !rc;) {
-        struct run r = run_at(s, from, at + done);
-        size_t take = r.bytes < n - done ? r.bytes : n - done;
-        rc = d->ops->read(d, (char *)dst + done, r.at, take, e);
-        done += take;
+    for (size_t done = 0, begin = 0; done < n && !rc; begin = done) {
+        int k = 0;
+        for (; k < RUNS && done < n; done += runs[k++].bytes) {
+            runs[k] = run_at(s, from, at + done);
+            if (runs[k].bytes > n - done) runs[k].bytes = n - done;
+        }
+        rc = device_gather(s->memory->kv->device, (char *)dst + begin, runs, k, e);
     }
     return rc;
 }
@@ -88,7 +86,7 @@ int q_snap_write_piece(struct q_snap *s, int from, size_t at, const void *src, s
     struct q_device *d = s->memory->kv->device;
     int rc = check_piece(s, from, at, n, e);
     for (size_t done = 0; done < n && !rc;) {
-        struct run r = run_at(s, from, at + done);
+        struct q_run r = run_at(s, from, at + done);
         size_t take = r.bytes < n - done ? r.bytes : n - done;
         rc = d->ops->write(d, r.at, (const char *)src + done, take, e);
         done += take;

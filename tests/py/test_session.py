@@ -163,7 +163,10 @@ def test_two_processes_do_not_interleave(path):
 
 
 def test_a_killed_run_leaves_the_session_as_it_was(path):
+    left = path.parent / ".quarry-session-a1b2c3"
+    left.write_text("what a killed writer left")
     said(run("-p", QUESTIONS[0], "--session", path))
+    assert not left.exists()
     data = path.read_bytes()
     for delay in (0.02, 0.1, 0.2):
         p = subprocess.Popen([QUARRY, "run", "-m", TINY, "-t", "1", *STRICT, "-p", QUESTIONS[1], "--session", path], stdout=subprocess.PIPE,

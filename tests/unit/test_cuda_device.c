@@ -133,6 +133,17 @@ static void send_and_read_back(const char *fake)
     assert_int_equal(d->ops->copy(d, q, p, n, NULL), 0);
     assert_int_equal(d->ops->read(d, back, q, n, NULL), 0);
     assert_memory_equal(back, from, n);
+    /* Runs of all sizes, from the end to the beginning of what lies there: small ones land together, large ones in pieces. */
+    struct q_run runs[200];
+    size_t sum = 0, end = n;
+    for (int i = 0; i < 200; i++) {
+        runs[i].bytes = i % 50 == 49 ? ((size_t)5 << 20) + 3 : (size_t)(i * 997 % 60000);
+        runs[i].at = q + (end -= runs[i].bytes);
+    }
+    memset(back, 0, n);
+    assert_int_equal(device_gather(d, back, runs, 200, NULL), 0);
+    for (int i = 0; i < 200; sum += runs[i++].bytes) assert_memory_equal(back + sum, from + ((unsigned char *)runs[i].at - q), runs[i].bytes);
+    assert_int_equal(back[sum], 0);
     free(from);
     free(back);
     d->ops->release(d, p);

@@ -264,7 +264,7 @@ static void test_shrinks_while_read(void **state)
 static int n_temps(void)
 {
     char line[Q_PATH + 60] = "";
-    snprintf(line, sizeof line, "ls -a %s | grep -c '^\\.session-'", dir);
+    snprintf(line, sizeof line, "ls -a %s | grep -c '^\\.quarry-session-'", dir);
     FILE *f = popen(line, "r");
     int n = -1;
     assert_int_equal(fscanf(f, "%d", &n), 1);
