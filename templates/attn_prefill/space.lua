@@ -16,7 +16,8 @@ local function is_rotated(format) return format == "r3" or format == "r4" end
 
 -- CUDA. A block takes whole groups of heads for some rows of a sequence: at most `tile` query rows, more only if one group has more.
 -- `tree`: the canonical order, any shape. `ffma`: a thread a few tokens, then a few dimensions. `mma`: a warp 16 query rows, K and V as halves
--- in shared memory, in `stages` places each; q and the weights are as many halves as `terms` says. `split`: ways to cut the tokens, in steps of few rows.
+-- in shared memory, in `stages` places each; q and the weights are as many halves as `terms` says. `split`: ways to cut the tokens, in steps of
+-- few rows.
 -- `wgmma`: as mma, in instructions of four warps that read shared memory themselves (Hopper's alone).
 local function has_tiles(p) return p.path == "mma" or p.path == "wgmma" end
 local function cuda_rows(p) return has_tiles(p) and p.tile or query_rows(p) end
@@ -42,7 +43,8 @@ local function tree_bytes(p)
 end
 local function is(p, path) return p.path == path end
 
--- Formats that mma takes, for K or V. Where a token has several scales they are in relation to the largest, rounded to a half; a rotated head is one run.
+-- Formats that mma takes, for K or V. Where a token has several scales they are in relation to the largest, rounded to a half; a rotated head is
+-- one run.
 local function mma_reads(p, format)
   if is_rotated(format) then return lib.is_pow2(p.head_dim) and p.head_dim >= 32 end
   return format == "f16" or format == "q8" and p.terms == 1
@@ -102,7 +104,8 @@ local cuda = {
     { "mma needs fp16 matrix instructions for 16 rows (sm_75)", function(p, card) return not is(p, "mma") or card.has.mma_f16 == true end },
     lib.card_has("wgmma is an instruction of sm_90 alone", function(p) return is(p, "wgmma") and "wgmma" end),
     { "wgmma has whole warpgroups, runs of 64 tokens in two stages, one term and a head of 128 or 256", function(p)
-      return not is(p, "wgmma") or p.warps % 4 == 0 and p.chunk == 64 and p.stages == 2 and p.terms == 1 and (p.head_dim == 128 or p.head_dim == 256) end },
+      return not is(p, "wgmma")
+        or p.warps % 4 == 0 and p.chunk == 64 and p.stages == 2 and p.terms == 1 and (p.head_dim == 128 or p.head_dim == 256) end },
     { "mma alone has one term, two stages and a split", function(p)
       return has_tiles(p) or p.terms == 2 and p.stages == 1 and p.split == 1 and p.tile ~= 96 and p.warps ~= 6 end },
     { "ffma reads no K and V of f32", function(p) return not is(p, "ffma") or ffma_reads(p.fk) and ffma_reads(p.fv) end },
@@ -121,7 +124,8 @@ local cuda = {
   },
   default = function(p, card, numerics)
     for _, c in ipairs(cuda_order) do
-      local q = { path = c.path, tile = c.tile, warps = c.warps, chunk = c.chunk, terms = p.terms or c.terms, stages = p.stages or c.stages, head_dim = p.head_dim,
+      local q = { path = c.path, tile = c.tile, warps = c.warps, chunk = c.chunk, terms = p.terms or c.terms, stages = p.stages or c.stages,
+                  head_dim = p.head_dim,
                   heads = p.heads, kv_heads = p.kv_heads, fk = p.fk, fv = p.fv }
       local asked = (not p.path or p.path == c.path) and (numerics ~= "strict" or c.path == "tree")
       if asked and (c.path == "tree" and tree_bytes(q) <= 48 * 1024 or c.path == "mma" and mma_fits(q, card)
