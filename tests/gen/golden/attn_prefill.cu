@@ -112,7 +112,7 @@ static inline void load_queries(const struct attn_args *a, const struct tile *it
         if (lane == 0) scale[m] = as_f32(exponent - (12 << 23)) * a->scale * 1.44269504f;
         u32 word[4];
         for (int i = 0; i < 4; i++) word[i] = f2h2(x[2 * i] * factor, x[2 * i + 1] * factor);
-        *(int4 *)(high + m * 256 + ((lane) ^ (m) % 8) * 8) = make_int4((i32)word[0], (i32)word[1], (i32)word[2], (i32)word[3]);
+        *(int4 *)(high + (m) * 256 + ((lane) ^ (m) % 8) * 8) = make_int4((i32)word[0], (i32)word[1], (i32)word[2], (i32)word[3]);
     }
 }
 
@@ -128,7 +128,7 @@ static inline void copy_run(const struct tile *it, const void *pages, int t, u16
         int u = threadIdx.x % 32, first = threadIdx.x / 32;
 #pragma unroll
         for (int i = 0; i < 8; i++) {
-            int row = first + i * 4, at = row * 256 + ((u) ^ (row) % 8) * 8;
+            int row = first + i * 4, at = (row) * 256 + ((u) ^ (row) % 8) * 8;
             cp_async16(to + at, from + i * 1024);
         }
         return;
@@ -136,7 +136,7 @@ static inline void copy_run(const struct tile *it, const void *pages, int t, u16
     int u = threadIdx.x % 32, first = threadIdx.x / 32;
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-        int row = first + i * 4, at = row * 256 + ((u) ^ (row) % 8) * 8;
+        int row = first + i * 4, at = (row) * 256 + ((u) ^ (row) % 8) * 8;
         cp_async16_or_zero(to + at, from + i * 1024, row < left);
     }
 }
