@@ -62,9 +62,9 @@ static const struct record *answer_of(const struct record *v, int n, const struc
 
 /* --- a row ------------------------------------------------------------------------------------------------------------- */
 
-static enum compared verdict_of(double gain)
+static enum compared verdict_of(double gain, double band)
 {
-    if (fabs(gain) <= RACE_TIE) return COMPARE_WITHIN;
+    if (fabs(gain) <= band) return COMPARE_WITHIN;
     return gain > 0 ? COMPARE_BETTER : COMPARE_WORSE;
 }
 
@@ -83,7 +83,8 @@ static int compare_layouts(struct proving *p, struct compare_row *row, struct q_
     row->own_us = l.us[0];
     row->other_us = l.us[1];
     row->gain = l.saved[1];
-    row->verdict = verdict_of(row->gain);
+    row->band = RACE_TIE;
+    row->verdict = verdict_of(row->gain, row->band);
     return Q_OK;
 }
 
@@ -97,7 +98,8 @@ static int compare_kernels(struct proving *p, struct compare_row *row, struct q_
         row->other_us = out->duel.best_us;
         row->gain = out->duel.gain;
         row->turns = out->duel.turns;
-        row->verdict = row->turns ? verdict_of(row->gain) : COMPARE_SAME;
+        row->band = out->duel.band;
+        row->verdict = row->turns ? verdict_of(row->gain, row->band) : COMPARE_SAME;
     }
     free(out);
     return rc;

@@ -217,18 +217,13 @@ int contest_heat(struct contest *t, int from, int *best, struct q_err *e)
 
 /* --- a contest --------------------------------------------------------------------------------------------------------- */
 
-static int conclude(struct contest *t, int best, struct q_err *e)
+static void conclude(struct contest *t, int best, const struct duel *d)
 {
-    struct duel d = { 0 };
     contest_note_ties(t, best);
-    int rc = best ? race_duel(&t->race, &t->r[0], &t->r[best], &d, e) : Q_OK;
-    if (rc) return rc;
-    if (!d.accepted) best = 0;
     contest_record(&t->out->record, t, best);
     contest_record(&t->out->base, t, 0);
-    if (best) t->out->record.gain = d.gain;
-    t->out->duel = d;
-    return Q_OK;
+    if (best) t->out->record.gain = d->gain;
+    t->out->duel = *d;
 }
 
 int contest_ready(struct contest *t, struct q_err *e)
@@ -242,13 +237,15 @@ int contest_ready(struct contest *t, struct q_err *e)
 
 static int run(struct contest *t, const char (*seeds)[256], int n_seeds, int most, int climbs, struct q_err *e)
 {
+    struct duel d;
     int best = 0, rc = pick(t, seeds, n_seeds, most, e);
     if (!rc) rc = contest_ready(t, e);
     if (!rc) rc = contest_race(t, 0, 0, &best, e);
     if (!rc && t->env->effort->whole) rc = contest_try_rest(t, &best, e);
     else if (!rc) rc = contest_climb(t, climbs, &best, e);
-    if (!rc) rc = contest_finish(t, &best, e);
-    return rc ? rc : conclude(t, best, e);
+    if (!rc) rc = contest_finish(t, &best, &d, e);
+    if (!rc) conclude(t, best, &d);
+    return rc;
 }
 
 int contest_open(struct contest *t, const struct contest_env *env, const struct q_problem *p, struct outcome *out, struct q_err *e)

@@ -1,5 +1,5 @@
 /* One problem from its space to its winner: candidates picked, built, told apart by their objects, checked against ref.c, raced, the
- * winner's neighbours tried for as long as one of them wins, a last race of all that are close, a duel with the default params. The measurer and
+ * winner's neighbours tried for as long as one of them wins, a final of all that are close, the default params among them. The measurer and
  * the store do the work; nothing is written here but objects. */
 #ifndef Q_CONTEST_H
 #define Q_CONTEST_H

@@ -49,8 +49,8 @@ int contest_heat(struct contest *t, int from, int *best, struct q_err *e);
 int contest_race(struct contest *t, int champion, int from, int *best, struct q_err *e);
 /* The winner's neighbours, at most `climbs` times, where space is left for them. */
 int contest_climb(struct contest *t, int climbs, int *best, struct q_err *e);
-/* The last race: *best is then the winner, by race_choose. */
-int contest_finish(struct contest *t, int *best, struct q_err *e);
+/* The last race: *best is then the winner, by race_final; *d: the default against it. */
+int contest_finish(struct contest *t, int *best, struct duel *d, struct q_err *e);
 
 /* --- contest_heats.c --- */
 

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 12, FINAL = 7 };
+enum { STEPS = 12, FINAL = 7, FEW = 4 };
 #define CLOSE 1.04      /* hardly behind the best: may be the best in another race */
+#define FAR 1.15        /* may be so on a machine that others use */
 
 /* All samples of a race, where the journal has the first alone. */
 static void note_samples(const struct contest *t, const struct candidate *c, const struct racer *r)
@@ -17,23 +18,34 @@ static void note_samples(const struct contest *t, const struct candidate *c, con
     }
 }
 
-/* Races candidates of[0] (the default) to of[n - 1]; their samples and scores are then those of this race. *won: the one with the least score. */
-static int race_these(struct contest *t, const int *of, int n, int *won, struct q_err *e)
+static void enter(const struct contest *t, const int *of, int n, struct racer *r)
 {
-    struct racer *r = calloc(RACE_MOST, sizeof *r);
-    if (!r) return q_fail(e, Q_EMEM, "no memory for a race");
     for (int j = 0; j < n; j++) {
         struct candidate *c = &t->c[of[j]];
         r[j] = (struct racer){ .kernel = { c->path, c->k.name, c->k.launch, c->k.numerics, &c->who },
                                .canonical = !strcmp(c->k.numerics, "canonical"),
                                .order = space_find(&t->space, c->k.params) };
     }
-    int rc = race_run(&t->race, r, n, won, e);
+}
+
+static void take_results(struct contest *t, const int *of, int n, const struct racer *r)
+{
     for (int j = 0; j < n; j++) {
         t->r[of[j]] = r[j];
         note_samples(t, &t->c[of[j]], &r[j]);
         if (r[j].bad) contest_fail(t, of[j], r[j].why);
     }
+}
+
+/* Races candidates of[0] (the default) to of[n - 1]; their samples and scores are then those of this race. d NULL: *won is the one with the least
+ * score; else it is the choice of a final, with its duel. */
+static int race_these(struct contest *t, const int *of, int n, int *won, struct duel *d, struct q_err *e)
+{
+    struct racer *r = calloc(RACE_MOST, sizeof *r);
+    if (!r) return q_fail(e, Q_EMEM, "no memory for a race");
+    enter(t, of, n, r);
+    int rc = d ? race_final(&t->race, r, n, won, d, e) : race_run(&t->race, r, n, won, e);
+    take_results(t, of, n, r);
     if (!rc) *won = of[*won];
     free(r);
     return rc;
@@ -44,7 +56,7 @@ int contest_race(struct contest *t, int champion, int from, int *best, struct q_
     int of[RACE_MOST], n = 0, won = 0;
     for (int i = 0; i < t->n; i++)
         if (t->c[i].usable && (!i || i == champion || i >= from)) of[n++] = i;
-    int rc = race_these(t, of, n, &won, e);
+    int rc = race_these(t, of, n, &won, NULL, e);
     *best = rc ? 0 : won;
     return rc;
 }
@@ -89,13 +101,13 @@ int contest_climb(struct contest *t, int climbs, int *best, struct q_err *e)
     return rc;
 }
 
-/* The default and up to FINAL - 1 others that are close to the best, the closest first. */
+/* The default and up to FINAL - 1 others that are close to the best, the closest first; FEW where a noisy race may have told too little of them. */
 static int finalists(const struct contest *t, int best, int of[FINAL])
 {
     int n = 1;
     of[0] = 0;
     for (int i = 1; i < t->n; i++) {
-        if (!is_close(t, i, best, CLOSE)) continue;
+        if (!is_close(t, i, best, FAR)) continue;
         int at = n < FINAL ? n++ : FINAL;
         while (at > 1 && t->r[of[at - 1]].score > t->r[i].score) {
             if (at < FINAL) of[at] = of[at - 1];
@@ -103,18 +115,15 @@ static int finalists(const struct contest *t, int best, int of[FINAL])
         }
         if (at < FINAL) of[at] = i;
     }
+    while (n > FEW && !is_close(t, of[n - 1], best, CLOSE)) n--;
     return n;
 }
 
-/* Everyone who is close to the best once more, beside one another: so that the winner does not depend on who met whom in which race. */
-int contest_finish(struct contest *t, int *best, struct q_err *e)
+/* Everyone who is close to the best once more, beside one another and the default: so that the winner does not depend on who met whom in which
+ * race. */
+int contest_finish(struct contest *t, int *best, struct duel *d, struct q_err *e)
 {
-    struct racer r[FINAL];
-    int of[FINAL], won, n = *best ? finalists(t, *best, of) : 1;
-    if (n <= 2) return Q_OK;
-    int rc = race_these(t, of, n, &won, e);
-    if (rc) return rc;
-    for (int j = 0; j < n; j++) r[j] = t->r[of[j]];
-    *best = of[race_choose(r, n)];
-    return Q_OK;
+    int of[FINAL], n = finalists(t, *best, of);
+    memset(d, 0, sizeof *d);
+    return n < 2 ? Q_OK : race_these(t, of, n, best, d, e);
 }

@@ -12,46 +12,75 @@
 #define QUARRY_VERSION "0"
 #endif
 
-void options_usage(FILE *f)
+/* A part of the help, and the verbs whose it is. */
+struct help {
+    const char *verbs, *text;
+};
+
+static const struct help usages[] = {
+    { " tune ", "quarry tune [tune] (-m FILE | --preset NAME) [options]   make the kernel set of a model on this card\n" },
+    { " plan ", "quarry tune plan [OP] (-m FILE | --preset NAME)          what would be tried and what is pruned, and why; nothing is measured\n" },
+    { " explain ", "quarry tune explain OP [PART] [-m FILE | --preset NAME]  why its winners are that (of shapes with PART in them): times, roof, search\n" },
+    { " verify ", "quarry tune verify [OP] [-m FILE | --preset NAME]        builds, tests and times what was recorded once more, a line an op\n" },
+    { " compare ", "quarry tune compare FILE [-m FILE | --preset NAME]       this card's winners against another tune's (a file of tune list --measured):\n"
+                   "                                                                one duel where they differ; status 0 when all are within 2 % or its noise\n" },
+    { " list ", "quarry tune list [-m FILE | --preset NAME] [--json]      what the store holds for this card, or a model would run with\n" },
+    { " export ", "quarry tune export [-o FILE] [--binaries] [--sign KEY]   this card's winners, for other machines\n" },
+    { " build ", "quarry tune build --card KEY (-m FILE | --preset NAME) [-o FILE] [--sign KEY]\n"
+                 "                                                                a whole kernel set for a card that is not here\n" },
+    { " import ", "quarry tune import FILE                                  such a kernel set into this machine's store\n" },
+    { " trust ", "quarry tune trust [KEY | --remove KEY | --new FILE]      whose binaries are used; a key of your own\n" },
+    { " contribute ", "quarry tune contribute [--card KEY]                      this card's winners as one text for the project (tuned/README.md)\n" },
+    { " admit ", "quarry tune admit FILE [DIR]                             checks such a text; its records into DIR, like tuned/\n" },
+};
+
+#define OF_MODEL " tune plan explain verify compare list build "
+#define BUILDS " tune plan explain verify compare list export build import contribute "
+
+static const struct help options[] = {
+    { " tune plan ", "  --effort E           normal (default): measure about 24 candidates an op; quick: about 6;\n"
+                     "                       exhaustive: every legal one, which may take hours;\n"
+                     "                       none: default params, nothing is measured\n" },
+    { OF_MODEL, "  -m FILE              the model, a GGUF file\n"
+                "  --preset NAME        a shape by name (qwen3.5-0.8b) or of a file (./mine.lua), with weights of --type T (q8_0)\n"
+                "  --numerics N         strict, pinned (default), free or reference\n"
+                "  --sparse-prefill     also what sparse prefill takes\n"
+                "  --kv-k F, --kv-v F   format of K and V: f16 (default), q8, r4, r3 or f32\n" },
+    { BUILDS, "  --device D           auto (default: the card if there is one), cpu, cuda or cuda:N\n" },
+    { " tune plan explain list export build contribute ", "  --card CARD          build for this card instead of the one here: a name (t4; quarry-gen --cards lists them), a file\n"
+                                                          "                       (./mine.lua), or a key, e.g. cpu:avx2 or cuda:sm_70\n" },
+    { BUILDS, "  -t N                 threads that the model will run with (default: all CPUs)\n"
+              "  --tunes DIR          records of winners here, before the user's own\n"
+              "  --cache DIR          default records and objects here (default: $XDG_CACHE_HOME/quarry)\n"
+              "  --cc PROGRAM         the C compiler (default: the first of cc, gcc, clang)\n"
+              "  --nvrtc PATH         NVRTC's library or a folder with it (default: the newest that serves card and driver)\n"
+              "  -j N                 compilers at a time (default: one a CPU)\n" },
+    { BUILDS "admit ", "  --generator DIR      templates of this source tree instead of the built-in ones\n" },
+    { " export build ", "  -o FILE              export, build: the kernel set (default: set.tar.zst)\n" },
+    { " export ", "  --binaries           export: with what the kernels were compiled to; others use it if they trust your key\n" },
+    { " export build ", "  --sign FILE          export, build: signed by this secret key (of trust --new, or minisign -G -W)\n" },
+    { " plan compare list ", "  --json               list: one record a line, as stored; plan, compare: one object\n" },
+    { " list ", "  --table              list: what was measured, with microseconds and percent of the roof\n"
+                "  --measured           list: winners that were measured, as tuned/ holds them for a card\n" },
+};
+
+static int belongs(const struct help *h, const struct verb *v)
 {
-    fputs("usage: quarry tune [tune] (-m FILE | --preset NAME) [options]   make the kernel set of a model on this card\n"
-          "       quarry tune plan [OP] (-m FILE | --preset NAME)          what would be tried and what is pruned, and why; nothing is measured\n"
-          "       quarry tune explain OP [PART] [-m FILE | --preset NAME]  why its winners are that (of shapes with PART in them): times, roof, search\n"
-          "       quarry tune verify [OP] [-m FILE | --preset NAME]        builds, tests and times what was recorded once more, a line an op\n"
-          "       quarry tune compare FILE [-m FILE | --preset NAME]       this card's winners against another tune's (a file of tune list --measured):\n"
-          "                                                                one duel where they differ; status 0 when all are within 2 %\n"
-          "       quarry tune list [-m FILE | --preset NAME] [--json]      what the store holds for this card, or a model would run with\n"
-          "       quarry tune export [-o FILE] [--binaries] [--sign KEY]   this card's winners, for other machines\n"
-          "       quarry tune build --card KEY (-m FILE | --preset NAME) [-o FILE] [--sign KEY]\n"
-          "                                                                a whole kernel set for a card that is not here\n"
-          "       quarry tune import FILE                                  such a kernel set into this machine's store\n"
-          "       quarry tune trust [KEY | --remove KEY | --new FILE]      whose binaries are used; a key of your own\n"
-          "       quarry tune contribute [--card KEY]                      this card's winners as one text for the project (tuned/README.md)\n"
-          "       quarry tune admit FILE [DIR]                             checks such a text; its records into DIR, like tuned/\n\n"
-          "  --effort E           normal (default): measure about 24 candidates an op; quick: about 6;\n"
-          "                       exhaustive: every legal one, which may take hours;\n"
-          "                       none: default params, nothing is measured\n"
-          "  -m FILE              the model, a GGUF file\n"
-          "  --preset NAME        a shape by name (qwen3.5-0.8b) or of a file (./mine.lua), with weights of --type T (q8_0)\n"
-          "  --numerics N         strict, pinned (default), free or reference\n"
-          "  --sparse-prefill     also what sparse prefill takes\n"
-          "  --kv-k F, --kv-v F   format of K and V: f16 (default), q8, r4, r3 or f32\n"
-          "  --device D           auto (default: the card if there is one), cpu, cuda or cuda:N\n"
-          "  --card CARD          build for this card instead of the one here: a name (t4; quarry-gen --cards lists them), a file\n"
-          "                       (./mine.lua), or a key, e.g. cpu:avx2 or cuda:sm_70\n"
-          "  -t N                 threads that the model will run with (default: all CPUs)\n"
-          "  --tunes DIR          records of winners here, before the user's own\n"
-          "  --cache DIR          default records and objects here (default: $XDG_CACHE_HOME/quarry)\n"
-          "  --cc PROGRAM         the C compiler (default: the first of cc, gcc, clang)\n"
-          "  --nvrtc PATH         NVRTC's library or a folder with it (default: the newest that serves card and driver)\n"
-          "  -j N                 compilers at a time (default: one a CPU)\n"
-          "  --generator DIR      templates of this source tree instead of the built-in ones\n"
-          "  -o FILE              export, build: the kernel set (default: set.tar.zst)\n"
-          "  --binaries           export: with what the kernels were compiled to; others use it if they trust your key\n"
-          "  --sign FILE          export, build: signed by this secret key (of trust --new, or minisign -G -W)\n"
-          "  --json               list: one record a line, as stored; plan, compare: one object\n"
-          "  --table              list: what was measured, with microseconds and percent of the roof\n"
-          "  --measured           list: winners that were measured, as tuned/ holds them for a card\n", f);
+    char name[40];
+    if (!v) return 1;
+    snprintf(name, sizeof name, " %s ", v->name);
+    return strstr(h->verbs, name) != NULL;
+}
+
+/* Of one verb; NULL: of all. */
+static void usage(FILE *f, const struct verb *v)
+{
+    const char *before = "usage: ";
+    for (size_t i = 0; i < sizeof usages / sizeof *usages; i++)
+        if (belongs(&usages[i], v)) fprintf(f, "%s%s", before, usages[i].text), before = "       ";
+    fputs("\n", f);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (belongs(&options[i], v)) fputs(options[i].text, f);
 }
 
 enum { O_EFFORT = 256, O_PRESET, O_TYPE, O_NUMERICS, O_KV_K, O_KV_V, O_SPARSE, O_CARD, O_DEVICE, O_TUNES, O_CACHE, O_CC, O_NVRTC, O_GENERATOR, O_JSON, O_MEASURED, O_TABLE, O_ROOFS, O_SIGN, O_BINARIES, O_NEW, O_REMOVE, O_VERSION, O_HELP };
@@ -123,7 +152,7 @@ static int find_verb(struct options *o, const char *word, struct q_err *e)
 static int read_words(struct options *o, struct raw *r, int argc, char **argv, struct q_err *e)
 {
     const char *word = "tune";
-    int c;
+    int c, help = 0;
     opterr = 0;
     while ((c = getopt_long(argc, argv, ":m:t:j:o:h", longs, NULL)) != -1) {
         const char **slot = slot_of(o, r, c);
@@ -135,11 +164,12 @@ static int read_words(struct options *o, struct raw *r, int argc, char **argv, s
         else if (c == O_SPARSE) o->sparse = 1;
         else if (c == O_BINARIES) o->binaries = 1;
         else if (c == O_VERSION) printf("quarry-tune %s\n", QUARRY_VERSION);
-        else if (c == O_HELP || c == 'h') options_usage(stdout);
+        else if (c == O_HELP || c == 'h') help = 1;
         else if (c == ':') return q_fail(e, Q_EINPUT, "%s needs a value", argv[optind - 1]);
         else return unknown_option(argv, e);
         if (c == O_VERSION || c == O_HELP || c == 'h') o->done = 1;
     }
+    if (help) usage(stdout, optind < argc ? verb_find(argv[optind]) : NULL);
     if (optind < argc) word = argv[optind++];
     o->args = argv + optind;
     o->n_args = argc - optind;

@@ -32,7 +32,6 @@ struct options {
     int done;                        /* --help or --version was answered */
 };
 
-void options_usage(FILE *f);
 /* Q_EINPUT with one line on wrong usage. */
 int options_read(struct options *o, int argc, char **argv, struct q_err *e);
 

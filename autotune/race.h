@@ -6,16 +6,18 @@
  * the lower quartile of samples that a pause of the machine can hardly spoil by themselves (sample.h); what still does must meet three of four.
  * Racers more than three times slower than the best are dropped early, but not for one sample.
  *
- * Two races of the same racers shall end alike: who is within a tie of the best is told apart by the racers' order, never by
- * their times. */
+ * Two races of the same racers shall end alike: who is close to the best is chosen from in a final of paired samples, where those that are a tie are
+ * told apart by the racers' order, never by their times. */
 #ifndef Q_RACE_H
 #define Q_RACE_H
 
 #include "measure.h"
 #include "sample.h"
 
-enum { RACE_SAMPLES = 48, RACE_MOST = 64 };
+enum { RACE_SAMPLES = 128, RACE_MOST = 64 };
 #define RACE_TIE 0.02        /* differences below this are no differences */
+/* What a choice must gain at least: where two tunes choose differently by chance they stand that far apart, and are a tie. */
+#define RACE_STEP 0.015
 
 struct racer {
     struct measure_kernel kernel;            /* its texts borrowed */
@@ -42,9 +44,11 @@ struct duel {
     double gain;             /* 1 - the time in relation to the base's, negative where it is slower. Told twice, by the median of the paired scores
                               * and by the lower quartiles of the times: the nearer to none, and none where they contradict. Where others use
                               * the machine either may mislead, hardly both */
-    double band;             /* race_band */
+    double band;             /* race_band: what lies nearer to none is no difference */
     int turns;
     double base_us, best_us; /* at the first size: lower quartiles */
+    double need;             /* what a gain must reach to be chosen for: RACE_STEP, or the standard error of the paired scores' median, and 5 % at
+                              * most. A step that noise could never pass for would be missed by every second tune of a machine that others use */
     int accepted;
 };
 
@@ -61,8 +65,11 @@ double race_both(double a, double b);
 /* r[0] is the default, n at most RACE_MOST. *best: index of the one with the least score.
  * Q_EINTERNAL when the default itself fails (r[0].why); other errors end the tune. */
 int race_run(const struct race *race, struct racer *r, int n, int *best, struct q_err *e);
-/* Among those that are within a tie of the best: the default, then the canonical class, then the least order. */
-int race_choose(const struct racer *r, int n);
+/* Chooses among racers that are close, r[0] the default, by laps in which each is timed once at every size: in their order (the default, then the
+ * canonical class, then the least `order`) each must gain RACE_STEP over the one chosen before it, and more than the noise of their paired times.
+ * So the choice does not hang on who is fastest by a hair, and whoever is chosen is hardly farther behind the fastest than that. *d: the default
+ * against the chosen, from the same laps; all zero where they are one. Errors as race_run's. */
+int race_final(const struct race *race, struct racer *r, int n, int *choice, struct duel *d, struct q_err *e);
 /* Base against best, turn by turn; more turns where the gain is about what it must be. */
 int race_duel(const struct race *race, struct racer *base, struct racer *best, struct duel *d, struct q_err *e);
 

@@ -1,5 +1,6 @@
 /* quarry tune compare FILE: are the winners of another tune of this card (`tune list --measured`, a line a record) those of this store, or as good?
- * Only what differs is built, checked and timed, in one interleaved duel each. Nothing is recorded. Status 0: all are the same or within 2 %. */
+ * Only what differs is built, checked and timed, in one interleaved duel each. Nothing is recorded. Status 0: all are the same, or within
+ * 2 %, or within what a duel of this machine can tell. */
 #include "compare.h"
 #include "progress.h"
 #include "verbs.h"
@@ -19,8 +20,9 @@ static void print_row(void *arg, const struct compare_row *r)
     progress_difference(other, sizeof other, r->other->params, r->own->params);
     if (r->verdict == COMPARE_FAILED) printf("failed  %s: here %s, there %s: %s\n", name, r->own->params, other, r->why);
     else if (r->verdict == COMPARE_SAME) printf("same    %s: here %s, there %s: the same kernel\n", name, r->own->params, other);
-    else printf("%-7s %s: here %s %.2f us, there %s %.2f us: %.1f %% %s\n", compare_word(r->verdict), name, r->own->params, r->own_us, other,
-                r->other_us, 100 * (r->gain < 0 ? -r->gain : r->gain), r->gain < 0 ? "slower" : "faster");
+    else printf("%-7s %s: here %s, there %s: %.1f %% %s over all its sizes, a difference beyond %.1f %%; at the first size %.2f us here, %.2f there\n",
+                compare_word(r->verdict), name, r->own->params, other, 100 * (r->gain < 0 ? -r->gain : r->gain), r->gain < 0 ? "slower" : "faster",
+                100 * r->band, r->own_us, r->other_us);
     fflush(stdout);
 }
 
@@ -39,6 +41,7 @@ static void json_row(void *arg, const struct compare_row *r)
         cJSON_AddNumberToObject(o, "own_us", r->own_us);
         cJSON_AddNumberToObject(o, "other_us", r->other_us);
         cJSON_AddNumberToObject(o, "gain", r->gain);
+        cJSON_AddNumberToObject(o, "band", r->band);
     }
     cJSON_AddItemToArray(arg, o);
 }
@@ -60,7 +63,8 @@ static int print_json(cJSON *rows, const struct compare_result *n, struct q_err 
 
 static void print_counts(const struct compare_result *n, double seconds)
 {
-    printf("%d winners the same, %d within %.0f %%, %d better there, %d worse there", n->same, n->within, 100 * RACE_TIE, n->better, n->worse);
+    printf("%d winners the same, %d within %.0f %% or the noise of their duel, %d better there, %d worse there", n->same, n->within, 100 * RACE_TIE,
+           n->better, n->worse);
     if (n->failed) printf(", %d not compared: they fail here", n->failed);
     if (n->missing) printf("; %d there alone", n->missing);
     if (n->unasked) printf("; %d here alone", n->unasked);
@@ -82,7 +86,8 @@ static int compare(struct proving *p, const struct card_lines *other, struct q_e
     if (rc) return rc;
     int apart = n.better + n.worse;
     if (n.failed) return q_fail(e, Q_EINTERNAL, "%d winner%s here", n.failed, n.failed == 1 ? " fails" : "s fail");
-    return apart ? q_fail(e, Q_EINTERNAL, "%d winner%s by more than %.0f %%", apart, apart == 1 ? " differs" : "s differ", 100 * RACE_TIE) : Q_OK;
+    if (!apart) return Q_OK;
+    return q_fail(e, Q_EINTERNAL, "%d winner%s by more than %.0f %% and their duel's noise", apart, apart == 1 ? " differs" : "s differ", 100 * RACE_TIE);
 }
 
 int verb_compare(const struct options *o, struct q_err *e)

@@ -155,16 +155,28 @@ static void test_most_samples_go_to_the_best(void **state)
     free(r);
 }
 
+static int final(struct machine *m, struct racer *r, int n, struct duel *d)
+{
+    struct measurer table = table_of(m);
+    struct race race = race_of(&table);
+    struct q_err e;
+    int choice;
+    assert_int_equal(race_final(&race, r, n, &choice, d, &e), Q_OK);
+    return choice;
+}
+
 static void test_a_tie_goes_to_the_default_then_to_canonical_then_by_order(void **state)
 {
     struct machine m = even(1000);
     struct racer *r = racers();
     struct q_err e;
+    struct duel d;
     int best;
     m.us[3][0] = m.us[3][1] = 995;
     assert_int_equal(run(&m, r, KERNELS, &best, &e), Q_OK);
     assert_int_equal(best, 3);
-    assert_int_equal(race_choose(r, KERNELS), 0);
+    assert_int_equal(final(&m, r, KERNELS, &d), 0);
+    assert_int_equal(d.turns, 0);
     free(r);
     r = racers();
     m.us[3][0] = m.us[3][1] = 800;
@@ -173,10 +185,29 @@ static void test_a_tie_goes_to_the_default_then_to_canonical_then_by_order(void 
     r[8].canonical = 1;
     assert_int_equal(run(&m, r, KERNELS, &best, &e), Q_OK);
     assert_int_equal(best, 3);
-    assert_int_equal(race_choose(r, KERNELS), 8);
+    for (int i = 0; i < KERNELS; i++) r[i].out = 0;
+    assert_int_equal(final(&m, r, KERNELS, &d), 8);
+    assert_true(d.accepted);
+    assert_float_equal(d.gain, 0.196, 1e-3);
     r[8].canonical = 0;
     r[3].order = 3, r[6].order = 1, r[8].order = 2;
-    assert_int_equal(race_choose(r, KERNELS), 6);
+    assert_int_equal(final(&m, r, KERNELS, &d), 6);
+    free(r);
+}
+
+/* A later one must be better than the one chosen before it by a step, which is not to be had in two halves. */
+static void test_who_is_chosen_is_hardly_behind_the_fastest(void **state)
+{
+    struct machine m = even(1000);
+    struct racer *r = racers();
+    struct duel d;
+    for (int i = 0; i < KERNELS; i++) r[i].order = i;
+    m.noise = 0.004;
+    m.us[2][0] = m.us[2][1] = 950;
+    m.us[4][0] = m.us[4][1] = 940;       /* 1.1 % */
+    assert_int_equal(final(&m, r, 5, &d), 2);
+    m.us[4][0] = m.us[4][1] = 928;       /* 2.3 % */
+    assert_int_equal(final(&m, r, 5, &d), 4);
     free(r);
 }
 
@@ -187,6 +218,7 @@ static void test_pauses_do_not_choose(void **state)
         struct machine m = even(1000);
         struct racer *r = racers();
         struct q_err e;
+        struct duel d;
         int best;
         m.us[4][0] = m.us[4][1] = 900;
         m.us[5][0] = m.us[5][1] = 930;
@@ -196,7 +228,8 @@ static void test_pauses_do_not_choose(void **state)
         m.seed = (unsigned)seed;
         for (int i = 0; i < KERNELS; i++) r[i].order = i;
         assert_int_equal(run(&m, r, KERNELS, &best, &e), Q_OK);
-        assert_int_equal(race_choose(r, KERNELS), 4);
+        for (int i = 0; i < KERNELS; i++) r[i].out = 0;
+        assert_int_equal(final(&m, r, 7, &d), 4);
         free(r);
     }
 }
@@ -268,7 +301,7 @@ static void test_duels(void **state)
     struct duel d = duel(&m);
     assert_true(d.accepted);
     assert_float_equal(d.gain, 0.1, 0.02);
-    m.us[1][0] = m.us[1][1] = 985;             /* clearly faster, and not by enough to matter */
+    m.us[1][0] = m.us[1][1] = 990;             /* clearly faster, and not by enough to matter */
     d = duel(&m);
     assert_false(d.accepted);
     m.us[1][0] = m.us[1][1] = 970;             /* enough, and not to be told from the noise */
@@ -328,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_slow_ones_are_stopped_at_once),
         cmocka_unit_test(test_most_samples_go_to_the_best),
         cmocka_unit_test(test_a_tie_goes_to_the_default_then_to_canonical_then_by_order),
+        cmocka_unit_test(test_who_is_chosen_is_hardly_behind_the_fastest),
         cmocka_unit_test(test_pauses_do_not_choose),
         cmocka_unit_test(test_what_two_estimates_tell),
         cmocka_unit_test(test_what_a_call_costs_counts),
