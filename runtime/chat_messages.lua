@@ -285,6 +285,17 @@ local function with_effort(vars)
     return text
 end
 
+local ROLES = { system = true, developer = true, user = true, assistant = true, tool = true }
+
+-- What the callers can mend, where the template raised an error over messages as they came: a role that it does not know, a question without text.
+local function explain(messages)
+    for i, m in ipairs(messages) do
+        local where, role = string.format("messages[%d]", i - 1), m.map.role
+        if not ROLES[role] then fail("%s.role: expected system, developer, user, assistant or tool, found '%s'", where, role:sub(1, 40)) end
+        if role == "user" and absent(m.map.content) then fail("%s.content: expected a string or a list of parts, found none", where) end
+    end
+end
+
 -- open compiles the template; render takes values made from JSON. `as_is` leaves the messages as they came.
 function M.open(text)
     M.template = M.compile(text)
@@ -295,11 +306,14 @@ end
 function M.render(messages, tools, kwargs, add_generation_prompt, as_is)
     if tools ~= M.none and kind(tools) ~= "list" then fail("tools: expected a list, found %s", V.type_name(tools)) end
     if kind(kwargs) ~= "dict" then fail("template options: expected an object, found %s", V.type_name(kwargs)) end
+    local came = messages
     if not as_is then
         messages = M.normalise(messages, M.keeps_late)
         tools = tools_in_full(tools)
         if M.loses_thoughts and kwargs.map.preserve_thinking == true then messages = with_earlier_thoughts(messages) end
     end
-    local run = as_is and M.template or with_effort
-    return run(variables(guarded(messages), guarded(tools), guarded(kwargs), add_generation_prompt))
+    local ok, text = pcall(as_is and M.template or with_effort, variables(guarded(messages), guarded(tools), guarded(kwargs), add_generation_prompt))
+    if ok then return text end
+    if not as_is and type(text) == "table" and text.kind == "raised" then explain(came) end
+    error(text, 0)
 end

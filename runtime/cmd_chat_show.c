@@ -29,8 +29,8 @@ void chat_show_begin(struct chat_show *s)
 static void put_behind_bars(struct chat_show *s, const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (!s->line_begun) fputs("| ", stdout);
-        putchar(text[i]);
+        if (!s->line_begun) fputs("| ", stderr);
+        putc(text[i], stderr);
         s->line_begun = text[i] != '\n';
     }
 }
@@ -38,8 +38,9 @@ static void put_behind_bars(struct chat_show *s, const char *text, size_t n)
 static void change_part(struct chat_show *s, enum q_part part)
 {
     if (s->shown && part == s->part) return;
-    if (s->shown) fputs(s->terminal ? PLAIN "\n\n" : "\n\n", stdout);
-    else if (part == Q_PART_THINKING && s->terminal) fputs(DIM, stdout);
+    if (s->terminal && s->shown) fputs(PLAIN "\n\n", stdout);
+    else if (s->terminal && part == Q_PART_THINKING) fputs(DIM, stdout);
+    else if (s->shown && s->part == Q_PART_THINKING && s->line_begun) fputs("\n", stderr);
     s->shown = 1;
     s->part = part;
 }
@@ -59,6 +60,7 @@ int chat_show_end(struct chat_show *s, int failed)
 {
     if (failed && !s->shown) return 0;
     if (s->terminal && s->shown && s->part == Q_PART_THINKING) fputs(PLAIN, stdout);
+    else if (!s->terminal && s->shown && s->part == Q_PART_THINKING && s->line_begun) fputs("\n", stderr);
     fputs(s->terminal ? "\n\n" : "\n", stdout);
     fflush(stdout);
     return q_text_add(&s->text[0], "", 1, NULL) || q_text_add(&s->text[1], "", 1, NULL);

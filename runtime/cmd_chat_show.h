@@ -1,4 +1,5 @@
-/* How `chat` shows an answer as it comes: thinking dim on a terminal and behind "| " elsewhere, then a blank line, then the content.
+/* How `chat` shows an answer as it comes: on a terminal thinking, dim, a blank line, and the content. Elsewhere standard output
+ * gets the content alone, for the next program, and thinking goes to standard error, behind "| ".
  * Control characters never reach a terminal. The texts are also collected, for the conversation. */
 #ifndef Q_CMD_CHAT_SHOW_H
 #define Q_CMD_CHAT_SHOW_H

@@ -3,6 +3,9 @@
 #include <stdio.h>
 #include <time.h>
 
+/* -q is for people; who asked for lines that a program reads gets them. */
+static int is_quiet(const struct options *o) { return o->cli.quiet && !o->log_json; }
+
 /* {"time":"2026-01-31T23:59:59.123Z" and no end yet. */
 static void begin_json(struct text *t)
 {
@@ -32,7 +35,7 @@ static void write_line(struct text *t)
 void log_line(const struct options *o, const char *line)
 {
     struct text t = {0};
-    if (o->cli.quiet) return;
+    if (is_quiet(o)) return;
     if (o->log_json) {
         begin_json(&t);
         put_member(&t, "message", line);
@@ -46,7 +49,7 @@ void log_line(const struct options *o, const char *line)
 void log_request(const struct options *o, const struct log_request *r)
 {
     struct text t = {0};
-    if (o->cli.quiet) return;
+    if (is_quiet(o)) return;
     if (o->log_json) {
         begin_json(&t);
         put_member(&t, "id", r->id);
@@ -65,7 +68,7 @@ void log_request(const struct options *o, const struct log_request *r)
 void log_text(const struct options *o, const char *id, const char *what, const struct text *text)
 {
     struct text t = {0};
-    if (o->cli.quiet || !text->n) return;
+    if (is_quiet(o) || !text->n) return;
     if (o->log_json) {
         begin_json(&t);
         put_member(&t, "id", id);

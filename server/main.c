@@ -123,6 +123,15 @@ static void keep_memory_tight(void)
     mallopt(M_TRIM_THRESHOLD, 256 << 10);
 }
 
+/* What no loading would mend is told before anybody hears of an address. */
+static int check_model(const char *path, struct q_err *e)
+{
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) return q_fail(e, Q_EIO, "%s: cannot open: %s", path, strerror(errno));
+    close(fd);
+    return Q_OK;
+}
+
 static int open_server(struct server *sv, struct listener *l, struct q_err *e)
 {
     const struct options *o = &sv->o;
@@ -133,6 +142,7 @@ static int open_server(struct server *sv, struct listener *l, struct q_err *e)
     keep_memory_tight();
     name_model(sv);
     int rc = sodium_init() < 0 ? q_fail(e, Q_EIO, "no random numbers from the system") : take_signals(sv, e);
+    if (!rc) rc = check_model(o->cli.engine.model, e);
     if (!rc) rc = open_keys(sv, e);
     if (!rc && o->template_file) rc = cli_read_file(o->template_file, &sv->jinja, &n, e);
     if (!rc && o->slot_dir) rc = session_dir_open(o->slot_dir, e);

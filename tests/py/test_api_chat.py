@@ -282,6 +282,19 @@ def test_malformed_calls_in_a_history_do_no_harm(server, said):
     assert server.chat(messages=so_far, max_tokens=1)[0] == 200
 
 
+STRICT = """{%- for m in messages %}{%- if m.role not in ['system', 'user', 'assistant'] or not m.content %}{{- raise_exception('no') }}
+{%- endif %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{%- endfor %}<|im_start|>assistant\n"""
+
+
+def test_messages_that_a_template_refuses_are_named(start, tmp_path):
+    (tmp_path / "strict.jinja").write_text(STRICT)
+    s = start("--chat-template-file", tmp_path / "strict.jinja")
+    for messages, where, found in (([{"role": "user"}], "messages[0].content", "none"),
+                                   ([{"role": "user", "content": "a"}, {"role": "wizard", "content": "b"}], "messages[1].role", "'wizard'")):
+        said = is_error(*s.ask("POST", PATH, {"messages": messages}), 400)["message"]
+        assert f"{where}: expected " in said and said.endswith(f"found {found}"), said
+
+
 IMAGES = ["data:image/png;base64,AAAA", "data:image/webp;base64,UklGRg==", "", "file:///etc/passwd", "http://127.0.0.1:1/x.png", "data:image/png,plain"]
 
 

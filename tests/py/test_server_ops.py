@@ -293,7 +293,7 @@ def test_the_text_is_logged_when_asked_for(start):
 
 
 def test_the_log_as_json(start):
-    s = start("--log-json", "--log-text")
+    s = start("-q", "--log-json", "--log-text")
     s.ask("POST", "/v1/chat/completions", SECRET)
     s.get("/nope%0Ainjected%ff")
     s.stop()
