@@ -175,7 +175,8 @@ static void take_in(struct q_tree *t)
 static size_t file_bytes(const struct q_tree *t, const struct tree_node *n) { return tree_tier_bytes(t, n, Q_TIER_DISK); }
 static double worth(const struct q_tree *t, const struct tree_node *n) { return tree_loss(t, n) / (double)file_bytes(t, n); }
 
-/* Files are written when nobody waits, or when the host runs full. */
+/* Files are written when nobody waits, or when the host runs full. The end of an answer that nobody went on from is not worth a state's bytes: from
+ * its turn on, little has to be read again. */
 struct tree_node *tree_disk_wish(struct q_tree *t, int idle)
 {
     struct tree_node *best = NULL;
@@ -185,6 +186,7 @@ struct tree_node *tree_disk_wish(struct q_tree *t, int idle)
     double floor = least ? worth(t, least) : 0;
     for (struct tree_node *n = t->root.child; n; n = tree_next(n, &t->root)) {
         if (n->file || n->no_disk || !(n->host || (n->snap && idle && !n->no_copy)) || file_bytes(t, n) > budget) continue;
+        if (n->kind == Q_TREE_END && !n->hits) continue;
         if (used + file_bytes(t, n) > budget && worth(t, n) <= floor) continue;
         if (!best || worth(t, n) > worth(t, best)) best = n;
     }
