@@ -215,6 +215,17 @@ static void a_model_of_one_kind_lacks_the_other(void **state)
     assert_int_equal(count(f, "quantize", NULL), 0);
 }
 
+/* Only where sparse prefill is asked for. */
+static void sparse_prefill_picks_pages(void **state)
+{
+    struct fixture *f = *state;
+    list(f, Q_PINNED);
+    assert_int_equal(count(f, "attn_pick", NULL), 0);
+    free(f->list.p);
+    assert_int_equal(kset_problems(&f->m, &f->card, Q_PINNED, "f16", "f16", 1, r16_where_it_fits, f, &f->list, NULL), 0);
+    assert_int_equal(count(f, "attn_pick", "heads=4,kv_heads=2,head_dim=32,fk=f16"), 1);
+}
+
 static const char *none(void *arg, const char *type, long n, long k)
 {
     (void)arg, (void)type, (void)n, (void)k;
@@ -290,7 +301,7 @@ int main(void)
         T(buckets_stand_together_smallest_first), cmocka_unit_test(a_chain_serves_each_step_by_its_size),
         T(shapes_are_there_once), T(nothing_is_there_twice), T(reference_takes_fp32_of_all), T(strict_leaves_the_chunked_delta_net_out),
         T(a_model_of_one_kind_lacks_the_other), T(a_layout_not_chosen_is_a_miss), T(a_delta_net_norm_quantises_whole_heads),
-        T(attention_quantises_whole_heads), T(what_stands_for_a_file_brings_weights_both_ways),
+        T(attention_quantises_whole_heads), T(sparse_prefill_picks_pages), T(what_stands_for_a_file_brings_weights_both_ways),
         cmocka_unit_test(numerics_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
