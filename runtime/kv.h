@@ -20,7 +20,7 @@ struct q_kv {
     int *refs;                    /* owned: [n_pages] */
     int *free_page;               /* owned: [n_pages] stack */
 };
-/* fk, fv: "f16" or "f32". */
+/* fk, fv: names of kv_formats (kv_format.h) that take heads of this size. */
 int kv_open(struct q_kv *kv, struct q_device *d, const struct q_config *c, int n_pages, const char *fk, const char *fv, struct q_err *e);
 void kv_close(struct q_kv *kv);
 /* A page with one reference, -1 when none is left. */
