@@ -58,6 +58,10 @@ local function mma_fits(p, card)
     and mma_bytes(p, card) + mma_static(p) <= card.smem * 1024 and card.has.mma_f16 == true
 end
 
+local function wgmma_fits(p, card)
+  return card.has.wgmma == true and p.terms == 1 and p.stages == 2 and (p.head_dim == 128 or p.head_dim == 256) and mma_fits(p, card)
+end
+
 local function ffma_reads(format) return format ~= "f32" end
 
 local function ffma_fits(p)
@@ -75,8 +79,8 @@ end
 
 -- The first that is legal; for `tree` one always is.
 local cuda_order = {
-  mma(128, 64, 1, 2), mma(128, 32, 1, 2), mma(64, 32, 1, 2), mma(64, 32, 1, 1), mma(64, 16, 1, 2), mma(64, 16, 1, 1), mma(32, 16, 1, 2),
-  mma(128, 64, 1, 2, "wgmma"),
+  mma(128, 64, 1, 2, "wgmma"), mma(128, 64, 1, 2), mma(128, 32, 1, 2), mma(64, 32, 1, 2), mma(64, 32, 1, 1), mma(64, 16, 1, 2),
+  mma(64, 16, 1, 1), mma(32, 16, 1, 2),
   plain_path("ffma", 16, 4, 256), plain_path("ffma", 16, 2, 128), plain_path("ffma", 8, 4, 256), plain_path("ffma", 8, 2, 128),
   plain_path("tree", 16, 8, 256), plain_path("tree", 8, 8, 256),
 }
@@ -129,7 +133,7 @@ local cuda = {
                   heads = p.heads, kv_heads = p.kv_heads, fk = p.fk, fv = p.fv }
       local asked = (not p.path or p.path == c.path) and (numerics ~= "strict" or c.path == "tree")
       if asked and (c.path == "tree" and tree_bytes(q) <= 48 * 1024 or c.path == "mma" and mma_fits(q, card)
-        or c.path == "wgmma" and p.path == "wgmma" or c.path == "ffma" and ffma_fits(q)) then return c end
+        or c.path == "wgmma" and wgmma_fits(q, card) or c.path == "ffma" and ffma_fits(q)) then return c end
     end
     return cuda_order[#cuda_order]
   end,
