@@ -123,7 +123,8 @@ static struct act_q8 out_q8(struct ref_case *c, size_t n)
                             ref_buf(c, "q.s", REF_OUT, REF_I32, n / Q8_BLOCK, 3) };
 }
 
-/* Queries and weights as halves: an output errs by some 2^-11 of what its values and scores are, which are of size 1. */
+/* Queries and weights as halves: an output errs by some 2^-11 of what its values and scores are, which are of size 1. Those of 15 bits for dp4a
+ * (class half_dp4a) err by no more: of each tile the largest product of weight and scale is rounded by 2^-11 of itself at most. */
 static void allow_halves(struct ref_case *c, const struct attn_args *a)
 {
     if (a->o) ref_buf_half(c, a->o, 4e-3);
