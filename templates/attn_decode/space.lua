@@ -72,7 +72,8 @@ local function staged_takes(p)
 end
 local function dp4a_bytes(p)
   local function row(f) return f == "q8" and p.head_dim + 16 or p.head_dim == 256 and 144 or math.max(16, p.head_dim // 2) end
-  return 2 * p.head_dim * share(p) + p.warps * (32 * math.max(row(p.fk), row(p.fv)) + 272 * (p.fv == "q8" and p.head_dim // 32 or 1) + 1024 * share(p))
+  local weights = 272 * (p.fv == "q8" and p.head_dim // 32 or 1)
+  return 2 * p.head_dim * share(p) + p.warps * (32 * math.max(row(p.fk), row(p.fv)) + weights + 1024 * share(p))
 end
 
 local function staged_bytes(p)
@@ -124,7 +125,8 @@ local function mma_default(p, card)
 end
 
 local cuda = {
-  params = { { "path", { "mma", "dp4a", "split", "staged", "tree" } }, { "warps", { 2, 4, 8 } }, { "chunk", { 0, 64, 128, 256, 512, 1024, 2048, 32768 } },
+  params = { { "path", { "mma", "dp4a", "split", "staged", "tree" } }, { "warps", { 2, 4, 8 } },
+             { "chunk", { 0, 64, 128, 256, 512, 1024, 2048, 32768 } },
              { "lanes", { 8, 16, 32 } }, { "unroll", { 1, 2, 4, 8 } }, { "stages", { 1, 2, 3, 4 } } },
   require = {
     { "heads are a multiple of kv_heads, at most 16 to one", function(p) return p.heads % p.kv_heads == 0 and group_of(p) <= 16 end },
