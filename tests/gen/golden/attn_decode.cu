@@ -8,7 +8,8 @@
  *     or so many times that that attn_splits() are enough
  *     warp w takes runs w, w + 4, .. of 32 tokens: 32 lanes a token for scores, a lane a token for weights, 32 a token for values
  *   scores by fma over a lane's dimensions and a tree over lanes; weights by exp2 of a running max; warps merge ascending
- *   the second kernel merges spans and applies the gate: blocks (h * 4 + i, r) own the i-th 64 dimensions of head h, row r
+ *   the second kernel merges spans and applies the gate: blocks (h * 4 + i, r) own the i-th 64 dimensions
+ *     of head h, row r
  *   moves 4096 bytes a token of each row, once for all heads; bound by read bandwidth
  *   caller: at most 64 rows, a grid over all chunks of the longest sequence, and work as attn_work() says
  * made by: quarry-gen attn_decode --shape heads=16,kv_heads=4,head_dim=256,fk=f16,fv=f16,out=q8 --params path=split,warps=4,chunk=128,lanes=32,unroll=4,stages=1 --card cuda:sm_90 */
@@ -227,7 +228,8 @@ static inline f32 span_weights(const f32 *part, i64 stride, int spans, f32 *w, f
     return sum;
 }
 
-/* Blocks (h * 4 + i, r): dimensions 64i .. of head h, row r. Team k of 16 adds spans k, k + 16, .., eight loads at a time. */
+/* Blocks (h * 4 + i, r): dimensions 64i .. of head h, row r. Team k of 16 adds spans k, k + 16, ..,
+ * eight loads at a time. */
 extern "C" __global__ void __launch_bounds__(256)
 attn_decode_heads16_kv_heads4_head_dim256_f16_f16_q8_split_warps4_chunk128_lanes32_unroll4_stages1_2(const struct attn_args a)
 {
