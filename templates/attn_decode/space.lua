@@ -112,7 +112,7 @@ local rings = { { warps = 4, unroll = 2, stages = 2 }, { warps = 4, unroll = 1, 
 local plain_rings = { { warps = 4, unroll = 2, stages = 1 }, { warps = 4, unroll = 1, stages = 1 }, { warps = 2, unroll = 1, stages = 1 } }
 
 local function mma_default(p, card)
-  if not mma_takes(p) or not card.has.mma_f16 or p.fk == "f16" and p.fv == "f16" and not card.has.cp_async then return nil end
+  if not mma_takes(p) or not card.has.mma_f16 then return nil end
   for _, blocks in ipairs { 3, 2, 1 } do
     for _, r in ipairs(card.has.cp_async and rings or plain_rings) do
       local q = { path = "mma", warps = r.warps, unroll = r.unroll, stages = r.stages }
@@ -164,7 +164,8 @@ local cuda = {
   },
   default = function(p, card, numerics)
     local mma = numerics ~= "strict" and (not p.path or p.path == "mma") and mma_default(p, card)
-    if mma then return mma end
+    local liked = card.has.cp_async or p.path or p.fk ~= "f16" or p.fv ~= "f16"   -- else split is better, where it takes the head
+    if mma and liked then return mma end
     if numerics ~= "strict" and (not p.path or p.path == "dp4a") and dp4a_takes(p) and card.has.dp4a then
       return { path = "dp4a", warps = (p.fk == "q8" or p.fv == "q8") and 2 or 4, chunk = 0, lanes = 32, unroll = 1, stages = 1 }
     end
@@ -173,6 +174,7 @@ local cuda = {
         return { path = "split", warps = 4, chunk = 0, lanes = lanes, unroll = 4, stages = 1 }
       end
     end
+    if mma then return mma end
     if numerics ~= "strict" and (not p.path or p.path == "staged") and staged_takes(p) then
       local codes = not (p.fk == "f16" or p.fv == "f16")
       return { path = "staged", warps = codes and p.fk ~= "q8" and p.fv ~= "q8" and 4 or 2, chunk = 0, lanes = 32, unroll = 1, stages = 1 }

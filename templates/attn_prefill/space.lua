@@ -94,8 +94,6 @@ end
 local whole_runs = { "formats with scales need heads of whole runs of 32", function(p)
   return p.head_dim % 32 == 0 or is_plain(p.fk) and is_plain(p.fv) end }
 
-local plain = { "reads K and V of f16 and f32", function(p) return is_plain(p.fk) and is_plain(p.fv) end }
-
 local whole_blocks = { "out as int8 needs whole blocks of 32 in a head", function(p) return p.out == "f32" or p.head_dim % 32 == 0 end }
 
 local cuda = {
