@@ -28,8 +28,8 @@ local cuda = {
   params = { { "path", { "mma", "lanes" } }, { "warps", { 4, 8 } }, { "stages", { 1, 2 } } },
   require = {
     groups, whole_runs, widest,
-    { "mma needs fp16 matrix instructions for 16 rows (sm_75), whole steps of 16 in a head of at most 256, 16 rows a warp and a buffer of 4 warps", function(p, card)
-      return not is_mma(p) or mma_fits(p, card) end },
+    { "mma needs fp16 matrix instructions for 16 rows (sm_75), whole steps of 16 in a head of at most 256, 16 rows a warp and a buffer of 4 warps",
+      function(p, card) return not is_mma(p) or mma_fits(p, card) end },
     { "lanes has one form", function(p) return is_mma(p) or p.warps == 8 and p.stages == 1 end },
   },
   default = function(p, card, numerics)
@@ -57,7 +57,9 @@ return {
     return { isa = isa, fma = lib.default_fma(isa, numerics) }
   end,
   numerics = lib.numerics_by_fma,
-  bytes = function(p, rows, past) return (past + rows) * p.kv_heads * token_bytes(p) + rows // 16 * p.heads * (4 * p.head_dim + (past + rows) // 4) end,
+  bytes = function(p, rows, past)
+    return (past + rows) * p.kv_heads * token_bytes(p) + rows // 16 * p.heads * (4 * p.head_dim + (past + rows) // 4)
+  end,
   ops = function(p, rows, past) return rows // 16 * (past + rows // 2 + 1) * p.heads * p.head_dim * 2 + 1 end,
   cuda = cuda,
 }
