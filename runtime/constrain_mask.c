@@ -1,12 +1,14 @@
 #include "constrain_mask.h"
+#include "constrain_text.h"
 #include <stdlib.h>
 #include <string.h>
 
 /* What follows at a spot. Few tokens are a list, many are bits. */
 struct local {
-    uint32_t *bits; /* [n_words], or NULL: */
+    const uint32_t *bits; /* [n_words], or NULL: */
     int *id;        /* [n_id] */
-    int *end;       /* [n_end]: nodes with a subtree where the rule may have ended */
+    int *end;       /* [n_end]: nodes of `tree` with a subtree where the rule may have ended */
+    const struct tree *tree;
     int n_id, n_end;
     int depth;      /* rules that were, or would have to be, open above the spot, at most */
     int too_wide;   /* more ends than are worth keeping: they are not known */
@@ -17,22 +19,53 @@ struct walk {
     struct pda *s;
     const struct trees *trees;
     int part; /* of the trees */
+    const struct tree *tree; /* that is walked */
     uint32_t *bits;
     int depth;
     int *end; /* [MAX_ENDS], NULL: not asked for */
     int n_end;
+    int *id;  /* [most_id]: those allowed, as long as they are few */
+    int n_id, most_id;
 };
 
-static void allow(const struct walk *w, int id)
+static void allow(struct walk *w, int id)
 {
-    for (; id >= 0; id = w->trees->same[id]) w->bits[id / 32] |= 1u << id % 32;
+    w->bits[id / 32] |= 1u << id % 32;
+    if (w->n_id < w->most_id) w->id[w->n_id] = id;
+    w->n_id++;
+}
+
+static void allow_same(struct walk *w, int id)
+{
+    for (; id >= 0; id = w->trees->same[id]) allow(w, id);
+}
+
+typedef uint32_t words8 __attribute__((vector_size(32), aligned(4), may_alias));
+
+static void add_bits(uint32_t *to, const uint32_t *from, int n)
+{
+    int i = 0;
+    for (; i + 8 <= n; i += 8) *(words8 *)(to + i) |= *(const words8 *)(from + i);
+    for (; i < n; i++) to[i] |= from[i];
+}
+
+/* Plain tokens of up to n characters. */
+static void allow_counted(struct walk *w, const struct plain_tokens *plain, int n)
+{
+    int n_words = w->trees->n_words;
+    if (!plain->bits || plain->upto[n] <= w->most_id) {
+        for (int i = 0; i < plain->upto[n]; i++) allow(w, plain->id[i]);
+        return;
+    }
+    add_bits(w->bits, plain->bits + (size_t)n * (size_t)n_words, n_words);
+    w->n_id += plain->upto[n];
 }
 
 /* Tries all tokens in the subtree of node `root`, whose bytes led to `state`. */
 static void walk(struct walk *w, int state, int root)
 {
     struct pda *s = w->s;
-    const struct tree_node *node = w->trees->part[w->part].node;
+    const struct tree_node *node = w->tree->node;
     const unsigned char *class_of = s->p->class_of;
     int path[TREE_MAX_DEPTH + 1], i = root + 1, visited = 0;
     path[node[root].depth] = state;
@@ -43,7 +76,7 @@ static void walk(struct walk *w, int state, int root)
             i = at.end;
             continue;
         }
-        if (at.token >= 0) allow(w, at.token);
+        if (at.token >= 0) allow_same(w, at.token);
         if (s->state[to].reach > w->depth) w->depth = s->state[to].reach;
         if (w->end && s->state[to].may_end && at.end > i + 1 && w->n_end <= MAX_ENDS) {
             if (w->n_end < MAX_ENDS) w->end[w->n_end] = i;
@@ -55,21 +88,71 @@ static void walk(struct walk *w, int state, int root)
     pda_work(s, (size_t)visited);
 }
 
-static int keep_ids(struct pda *s, struct local *l, const uint32_t *bits, int n_words)
+/* Takes the tokens of a subtree back; the list is then no more what the bits are. */
+static void forbid(struct walk *w, int root)
 {
-    l->id = pda_arena_take(&s->arena, sizeof *l->id * (size_t)(l->n_id + 1));
-    if (!l->id) return pda_fail(s, Q_EMEM);
-    int n = 0;
-    for (int i = 0; i < n_words; i++)
-        for (uint32_t w = bits[i]; w; w &= w - 1) l->id[n++] = i * 32 + __builtin_ctz(w);
+    const struct tree_node *node = w->tree->node;
+    for (int i = root; i < node[root].end; i++)
+        for (int id = node[i].token; id >= 0; id = w->trees->same[id]) w->bits[id / 32] &= ~(1u << id % 32);
+    w->n_id += w->most_id + 1;
+}
+
+/* Tokens that begin with byte node `root`, which is odd: none by their lengths, those that a walk finds. 0: the rule may end among them. */
+static int walk_odd(struct walk *w, int state, int root)
+{
+    const struct tree_node *node = w->tree->node;
+    int before = w->n_end, to = pda_step(w->s, state, w->s->p->class_of[node[root].byte]);
+    forbid(w, root);
+    if (!to) return 1;
+    if (node[root].token >= 0) allow_same(w, node[root].token);
+    if (w->s->state[to].reach > w->depth) w->depth = w->s->state[to].reach;
+    walk(w, to, root);
+    return w->n_end == before && !w->s->state[to].may_end;
+}
+
+/* Plain tokens by their lengths, where any text may stand for a while. No rule ends inside of one. 0: this is no such place. */
+static int allow_plain(struct walk *w, int state)
+{
+    struct pda *s = w->s;
+    const struct plain_tokens *plain = w->trees->plain + w->part;
+    int reach = 0, n = text_room(s, state, plain->most, &reach);
+    if (n <= 0) return 0; /* where no text stands a walk is soon over */
+    allow_counted(w, plain, n);
+    if (reach > w->depth) w->depth = reach;
+    w->tree = w->trees->part + w->part;
+    const struct tree_node *node = w->tree->node;
+    for (int i = 1; i < w->tree->n && s->state[state].odd; i = node[i].end)
+        if (text_is_odd(s, state, node[i].byte) && !walk_odd(w, state, i)) return 0;
     return 1;
 }
 
-static int keep_bits(struct pda *s, struct local *l, const uint32_t *bits, int n_words)
+/* Into bits that are empty in this part. */
+static void walk_part(struct walk *w, int state)
 {
-    l->bits = pda_arena_take(&s->arena, sizeof *bits * (size_t)n_words);
-    if (!l->bits) return pda_fail(s, Q_EMEM);
-    memcpy(l->bits, bits, sizeof *bits * (size_t)n_words);
+    w->tree = NULL;
+    struct walk before = *w;
+    int plain = allow_plain(w, state);
+    if (!plain && w->tree != before.tree) forbid(w, 0);
+    if (!plain) *w = before;
+    w->tree = (plain ? w->trees->rest : w->trees->part) + w->part;
+    walk(w, state, 0);
+}
+
+static int keep_ids(struct pda *s, struct local *l, const struct walk *w)
+{
+    l->id = pda_arena_take(&s->arena, sizeof *l->id * (size_t)(w->n_id + 1));
+    if (!l->id) return pda_fail(s, Q_EMEM);
+    memcpy(l->id, w->id, sizeof *l->id * (size_t)w->n_id);
+    l->n_id = w->n_id;
+    return 1;
+}
+
+/* Each mask once: strings of one grammar have the same ones, as many characters before their ends. */
+static int keep_bits(struct pda *s, struct local *l, const struct walk *w)
+{
+    int fresh, at = pda_pool_number(&s->masks, &s->arena, (const int *)w->bits, w->trees->n_words, &fresh);
+    if (at < 0) return pda_fail(s, Q_EMEM);
+    l->bits = (const uint32_t *)s->masks.item[at].at;
     return 1;
 }
 
@@ -78,9 +161,8 @@ static struct local *keep(const struct walk *w)
     struct pda *s = w->s;
     struct local *l = s->rc ? NULL : pda_arena_take(&s->arena, sizeof *l);
     if (!l) return pda_fail(s, Q_EMEM), NULL;
-    *l = (struct local){.depth = w->depth, .n_end = w->n_end, .too_wide = w->n_end > MAX_ENDS};
-    for (int i = 0; i < w->trees->n_words; i++) l->n_id += __builtin_popcount(w->bits[i]);
-    if (!(l->n_id < w->trees->n_words / 4 ? keep_ids : keep_bits)(s, l, w->bits, w->trees->n_words)) return NULL;
+    *l = (struct local){.tree = w->tree, .depth = w->depth, .n_end = w->n_end, .too_wide = w->n_end > MAX_ENDS};
+    if (!(w->n_id <= w->most_id ? keep_ids : keep_bits)(s, l, w)) return NULL;
     if (l->too_wide) return l;
     l->end = pda_arena_take(&s->arena, sizeof *l->end * (size_t)(l->n_end + 1));
     if (!l->end) return pda_fail(s, Q_EMEM), NULL;
@@ -96,20 +178,22 @@ static struct local *local_of(struct pda *s, const struct trees *trees, int part
         struct local *l = s->rc ? NULL : local_of(s, trees, part, like);
         return s->rc ? NULL : (s->spot[spot].local[part] = l);
     }
-    struct walk w = {.s = s, .trees = trees, .part = part};
-    w.bits = calloc((size_t)trees->n_words + MAX_ENDS, sizeof *w.bits);
-    if (!w.bits) return pda_fail(s, Q_EMEM), NULL;
-    w.end = (int *)(w.bits + trees->n_words);
-    walk(&w, pda_alone(s, spot), 0);
+    struct walk w = {.s = s, .trees = trees, .part = part, .most_id = trees->n_words / 4};
+    w.bits = calloc((size_t)trees->n_words, sizeof *w.bits);
+    w.end = malloc(sizeof *w.end * (size_t)(MAX_ENDS + w.most_id + 1));
+    if (!w.bits || !w.end) return free(w.bits), free(w.end), pda_fail(s, Q_EMEM), NULL;
+    w.id = w.end + MAX_ENDS;
+    walk_part(&w, pda_single(s, spot, 0));
     s->spot[spot].local[part] = keep(&w);
     free(w.bits);
+    free(w.end);
     return s->spot[spot].local[part];
 }
 
 static void add_local(const struct walk *w, const struct local *l)
 {
-    for (int i = 0; i < l->n_id && !l->bits; i++) w->bits[l->id[i] / 32] |= 1u << l->id[i] % 32;
-    for (int i = 0; i < w->trees->n_words && l->bits; i++) w->bits[i] |= l->bits[i];
+    if (l->bits) add_bits(w->bits, l->bits, w->trees->n_words);
+    for (int i = 0; i < l->n_id; i++) w->bits[l->id[i] / 32] |= 1u << l->id[i] % 32;
 }
 
 /* 0 when the spot cannot be told apart from its stack: it is too wide, or its rules would nest too deep on it. */
@@ -122,6 +206,7 @@ static int add_frame(struct walk *w, int spot, int stack)
     pda_frames(s, resume, &n);
     if (l->too_wide && n) return 0;
     add_local(w, l);
+    w->tree = l->tree;
     for (int i = 0; i < l->n_end && n && !s->rc; i++) walk(w, resume, l->end[i]);
     return 1;
 }
@@ -131,11 +216,11 @@ static void walk_whole(struct walk *w, int state)
 {
     struct pda *s = w->s;
     size_t bytes = sizeof *w->bits * (size_t)w->trees->n_words;
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < WHOLE_MASKS; i++)
         if (state && s->whole[i].state == state) return (void)memcpy(w->bits, s->whole[i].bits, bytes);
     memset(w->bits, 0, bytes);
-    for (w->part = 0; w->part < TREES; w->part++) walk(w, state, 0);
-    struct whole_mask *keep_at = s->whole + s->n_whole++ % 8;
+    for (w->part = 0; w->part < TREES; w->part++) walk_part(w, state);
+    struct whole_mask *keep_at = s->whole + s->n_whole++ % WHOLE_MASKS;
     if (!keep_at->bits) keep_at->bits = pda_arena_take(&s->arena, bytes);
     if (!keep_at->bits) return (void)pda_fail(s, Q_EMEM);
     keep_at->state = s->rc ? 0 : state;
@@ -174,6 +259,16 @@ int mask_fill(struct pda *s, const struct trees *trees, int state, uint32_t *bit
     return is_empty(bits, trees->n_words) ? q_fail(e, Q_ELIMIT, "nothing may follow: the text nests %d rules deep", NFA_MAX_HEIGHT) : Q_OK;
 }
 
+/* Not inside a character: few tokens begin there, so what follows is soon found when it is asked for. */
+static int takes_ascii(const struct pda *s, int spot)
+{
+    const struct nfa *a = &s->p->nfa;
+    for (int i = 0; i < s->spots.item[spot].n; i++)
+        for (int j = a->state[s->spots.item[spot].at[i]].edge; j >= 0; j = a->edge[j].next)
+            if (a->edge[j].kind == NFA_BYTES && a->edge[j].lo < 0x80) return 1;
+    return 0;
+}
+
 int mask_ahead(struct pda *s, const struct trees *trees, struct q_err *e)
 {
     s->work = 0;
@@ -181,8 +276,9 @@ int mask_ahead(struct pda *s, const struct trees *trees, struct q_err *e)
     pda_spot_start(s, s->p->root);
     for (int r = 0; r < s->p->nfa.n_rule && s->work < MASK_AHEAD_WORK && !s->rc; r++) pda_spot_start(s, r);
     for (int i = 1; i < s->spots.n && s->work < MASK_AHEAD_WORK && !s->rc; i++) {
+        if (!takes_ascii(s, i)) continue;
         for (int c = 0; c < s->p->n_class && !s->rc; c++) pda_spot_next(s, i, c);
-        for (int part = 0; part < TREES && s->spot[i].takes_byte; part++) local_of(s, trees, part, i);
+        for (int part = 0; part < TREES; part++) local_of(s, trees, part, i);
     }
     return said(s, e);
 }

@@ -1,9 +1,10 @@
 /* Masks: which tokens a state of a grammar lets follow.
  *
  * What can follow at one spot of a rule, whoever called the rule, is found once, by walking the vocabulary's tree from there: the tokens that
- * stay inside the rule, and the nodes of the tree where the rule may have ended. A state's mask is the union over its spots of the former,
- * and of what follows, below the latter, for the state in which the rules below go on. So the wide part (a string's text: nearly all
- * tokens) is shared by all strings of a grammar, and what depends on the stack is a few short walks.
+ * stay inside the rule, and the nodes of the tree where the rule may have ended. Where any text may stand, tokens of plain characters are not walked
+ * but taken by their lengths (constrain_text.h): a string's limit costs a comparison, not a walk through most of the vocabulary.
+ * A state's mask is the union over its spots of the former, and of what follows, below the latter, for the state in which the rules below go on.
+ * So the wide part (a string's text: nearly all tokens) is shared by all strings of a grammar, and what depends on the stack is a few short walks.
  */
 #ifndef Q_CONSTRAIN_MASK_H
 #define Q_CONSTRAIN_MASK_H

@@ -97,6 +97,7 @@ void pda_close(struct pda *s)
     pda_pool_free(&s->spots);
     pda_pool_free(&s->stacks);
     pda_pool_free(&s->all);
+    pda_pool_free(&s->masks);
     free(s->spot);
     free(s->stack);
     free(s->state);
@@ -143,12 +144,13 @@ int pda_resume(struct pda *s, int stack)
     return s->stack[stack].resume = to;
 }
 
-int pda_alone(struct pda *s, int spot)
+int pda_single(struct pda *s, int spot, int stack)
 {
-    int list[3] = {0, spot, 0}, fresh;
+    int list[3] = {0, spot, stack}, fresh;
     int at = s->rc ? -1 : pda_pool_number(&s->all, &s->arena, list, 3, &fresh);
     if (at < 0 || (fresh && !pda_room(s, &s->state, at, &s->cap_state, sizeof *s->state))) return pda_fail(s, Q_EMEM);
-    if (fresh) s->state[at] = (struct state){.reach = s->spot[spot].height};
+    int here = s->stack[stack].depth + s->spot[spot].height, below = s->stack[stack].reach;
+    if (fresh) s->state[at] = (struct state){.reach = here > below ? here : below};
     return at;
 }
 

@@ -70,13 +70,18 @@ struct stack {
 struct state {
     int *next; /* [n_class], -1: not known; NULL */
     int reach; /* the same of its spots and their stacks */
-    char may_end;
+    int plain; /* constrain_text.c: 1 + the state behind a plain character; 0: not known, -1: there are several */
+    int plain_reach; /* the largest reach on the ways there */
+    char may_end, odd; /* odd: classes of bytes that lead elsewhere */
 };
+
+enum { WHOLE_MASKS = 32 };
 
 struct pda {
     const struct program *p;
     struct arena arena;
     struct pool spots, stacks, all;
+    struct pool masks;   /* constrain_mask.c */
     struct spot *spot;   /* owned, as the pools' items */
     struct stack *stack;
     struct state *state;
@@ -87,7 +92,7 @@ struct pda {
     struct whole_mask {  /* constrain_mask.c: the last masks of states that were walked as a whole */
         int state;       /* 0: none */
         uint32_t *bits;  /* in the arena */
-    } whole[8];
+    } whole[WHOLE_MASKS];
     int n_whole;         /* kept so far */
     size_t work, most_work;         /* done since the owner set it to 0, in steps of some nanoseconds; and how much may be */
     int rc;
@@ -108,8 +113,8 @@ static inline int pda_step(struct pda *s, int state, int class)
 }
 /* The state once the rule above `stack` has ended. */
 int pda_resume(struct pda *s, int stack);
-/* The state that stands at one spot alone, with nothing below it. */
-int pda_alone(struct pda *s, int spot);
+/* The state that stands at one spot, and in none of the rules that it calls. */
+int pda_single(struct pda *s, int spot, int stack);
 int pda_spot_start(struct pda *s, int rule);
 int pda_spot_next(struct pda *s, int spot, int class);
 /* A spot at which the same texts of up to so many bytes may follow, itself if none is known; 0 after a failure. */

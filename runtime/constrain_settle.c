@@ -144,8 +144,18 @@ static int state_number(struct pda *s, int may_end)
     return at;
 }
 
+/* Inside a text there mostly is one place, where nothing ends and nothing is called: all that the rest does would give just that. */
+static int is_simple(struct pda *s)
+{
+    const struct pair *at = s->scratch->pair;
+    if (s->scratch->n_pair != 1) return 0;
+    const struct spot *x = s->spot + at->spot;
+    return !x->accept && x->takes_byte && s->stack[at->stack].depth + x->height <= NFA_MAX_HEIGHT && pda_spot_calls(s, at->spot) == 0 && !s->rc;
+}
+
 int pda_settle(struct pda *s, int may_end)
 {
+    if (!may_end && is_simple(s)) return pda_single(s, s->scratch->pair->spot, s->scratch->pair->stack);
     may_end |= pop(s);
     find_nodes(s);
     enter(s);

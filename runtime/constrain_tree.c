@@ -1,5 +1,6 @@
 #define _GNU_SOURCE /* qsort_r */
 #include "constrain_tree.h"
+#include "constrain_text.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,12 @@ const int tree_most[TREES] = {6, 10, 20, TREE_MAX_DEPTH};
 
 void trees_free(struct trees *trees)
 {
-    for (int i = 0; i < TREES; i++) free(trees->part[i].node);
+    for (int i = 0; i < TREES; i++) {
+        free(trees->part[i].node);
+        free(trees->rest[i].node);
+        free(trees->plain[i].id);
+        free(trees->plain[i].bits);
+    }
     free(trees->same);
     free(trees->ends);
     *trees = (struct trees){0};
@@ -94,6 +100,49 @@ static int list(const struct tokenizer *t, int part, int *ids)
     return n;
 }
 
+/* Takes the plain tokens out of the n ids, ordered by their counts of characters; how many are left, -1: no memory. */
+static int take_plain(struct plain_tokens *p, const struct tokenizer *t, int *ids, int n)
+{
+    int left = 0, of[TREE_MAX_DEPTH + 1] = {0}, *list = malloc(sizeof *list * (size_t)(n + 1) * 2), *count = list + n + 1;
+    if (!list) return -1;
+    for (int i = 0; i < n; i++) {
+        struct tok_str s = tok_piece(t, ids[i]);
+        count[i] = text_characters(s.at, s.n);
+        of[count[i]]++;
+    }
+    for (int c = 1; c <= TREE_MAX_DEPTH; c++) {
+        p->upto[c] = p->upto[c - 1] + of[c];
+        if (of[c]) p->most = c;
+        of[c] = p->upto[c - 1];
+    }
+    for (int i = 0; i < n; i++) {
+        if (count[i]) list[of[count[i]]++] = ids[i];
+        else ids[left++] = ids[i];
+    }
+    p->id = list;
+    return left;
+}
+
+static int mark_plain(struct plain_tokens *p, int n_words)
+{
+    p->bits = calloc((size_t)(p->most + 1) * (size_t)n_words, sizeof *p->bits);
+    for (int c = 1; c <= p->most && p->bits; c++) {
+        uint32_t *bits = p->bits + (size_t)c * (size_t)n_words;
+        memcpy(bits, bits - n_words, sizeof *bits * (size_t)n_words);
+        for (int i = p->upto[c - 1]; i < p->upto[c]; i++) bits[p->id[i] / 32] |= 1u << p->id[i] % 32;
+    }
+    return p->bits ? 0 : -1;
+}
+
+static int build_part(struct trees *trees, int i, const struct tokenizer *t, int *ids)
+{
+    int n = list(t, i, ids);
+    if (fill(trees->part + i, trees->same, t, ids, n)) return -1;
+    n = take_plain(trees->plain + i, t, ids, n);
+    if (n < 0 || (i + 1 < TREES && mark_plain(trees->plain + i, trees->n_words))) return -1;
+    return fill(trees->rest + i, trees->same, t, ids, n);
+}
+
 int trees_build(struct trees *trees, const struct tokenizer *t, struct q_err *e)
 {
     int all = tok_count(t), *ids = malloc(sizeof *ids * (size_t)(all + 1));
@@ -101,7 +150,7 @@ int trees_build(struct trees *trees, const struct tokenizer *t, struct q_err *e)
     trees->same = malloc(sizeof *trees->same * (size_t)(all + 1));
     trees->ends = malloc(sizeof *trees->ends * (size_t)(all + 1));
     int bad = !ids || !trees->same || !trees->ends;
-    for (int i = 0; i < TREES && !bad; i++) bad = fill(trees->part + i, trees->same, t, ids, list(t, i, ids));
+    for (int i = 0; i < TREES && !bad; i++) bad = build_part(trees, i, t, ids);
     for (int id = 0; !bad && id < all; id++)
         if (tok_is_end(t, id)) trees->ends[trees->n_ends++] = id;
     free(ids);

@@ -226,20 +226,49 @@ def test_random_patterns(probe, seed):
         assert probe.takes(json.dumps(text)) == bool(re.search(schema["pattern"], text, re.ASCII)), (searched, text)
 
 
+# --- masks, however they are put together, against reading each token byte by byte --------------------------------------
+
+SEVERAL = {"type": "object", "properties": {
+    "kind": {"anyOf": [{"enum": ["alpha", "beta"]}, {"type": "string", "minLength": 3, "maxLength": 9}, {"type": "null"}]},
+    "note": {"type": "string", "maxLength": 14}, "mark": {"type": "string", "minLength": 7}, "n": {"type": "number", "maximum": 90},
+    "tags": {"type": "array", "items": {"type": "string", "pattern": "^[a-z ]{2,8}$"}}}, "required": ["kind", "note", "mark"]}
+CALLS = [{"type": "function", "function": {"name": "look", "parameters": {
+    "type": "object", "properties": {"at": {"type": "string"}, "how": {"type": "string", "maxLength": 12}}, "required": ["at", "how"]}}}]
+MASKED = [("schema", {"type": "object"}), ("schema", SEVERAL), ("tools", CALLS), ("regex", "[^<]{3,20}(</?[a-z]+>)?[^x]*"),
+          ("gbnf", 'root ::= line{2,4} rest\nline ::= [^\\n]{1,12} "\\n"\nrest ::= ("if" | [^"]{4}) "." | [가-힣a-z]{2,9}'),
+          ("gbnf", 'root ::= [^#] [^\\n]{2,9} "\\n" ([^a-d] [^\\n]{3} | "b" [0-9]{2} | "c") "\\n" [^ e] [^"]{5} "\\""'),
+          ("gbnf", 'root ::= (word " ")* "end"\nword ::= [^ ]{1,7} | "\\"" [^"\\\\]* "\\""')]
+
+
+@pytest.mark.parametrize("k", range(len(MASKED)))
+def test_masks_are_what_accept_takes(k):
+    p = Probe()
+    assert p.ask("vocabulary", 5000, k + 1)[0] == "ok\n"
+    kind, text = MASKED[k]
+    assert p.build(kind, text if isinstance(text, str) else json.dumps(text)) is None
+    for seed in range(4):
+        how, *what = p.ask("check", seed, 60)
+        assert how == "same", (kind, seed, what)
+    p.p.stdin.close()
+    assert p.p.wait(10) == 0
+
+
 # --- speed ------------------------------------------------------------------------------------------------------------
 
 
 def test_masks_of_a_large_vocabulary():
-    """248 320 ids, as the real models have. In time of the thread, so that a busy machine counts little; some 4 to 30 us on a quiet one."""
+    """248 320 ids, as the real models have. In time of the thread, so that a busy machine counts little; some 3 to 20 us on a quiet one,
+    with what is met first."""
     p = Probe()
     assert p.ask("vocabulary", 248320)[0] == "ok\n"
     schema = {"type": "object", "properties": {"name": {"type": "string"}, "note": {"type": "string", "maxLength": 300},
                                                "tags": {"type": "array", "items": {"type": "string"}}},
               "required": ["name", "note", "tags"]}
-    for text in ({"type": "object"}, schema):
+    limits = {"type": "object", "properties": {k: {"type": "string", "maxLength": 20 + len(k)} for k in ("a", "bb", "ccc")}, "required": ["a", "bb"]}
+    for text in ({"type": "object"}, schema, limits):
         assert p.build("schema", json.dumps(text)) is None
         n, mean, worst, accept = (int(x) for x in " ".join(p.ask("cost", 3, 300)).split())
-        assert n == 300 and mean < 400_000 and accept < 100_000, (n, mean, worst, accept)
+        assert n > 20 and mean < 200_000 and accept < 100_000, (n, mean, worst, accept)
     p.p.stdin.close()
     assert p.p.wait(10) == 0
 

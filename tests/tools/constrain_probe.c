@@ -5,6 +5,7 @@
  *   schema|gbnf|regex|tools HEX   builds: "ok", or "refused CODE LINE"
  *   takes HEX             whether the text, byte by byte, is one of the grammar: "yes", "no"
  *   walk SEED SOFT MOST   draws allowed tokens, from SOFT on those that seem to close: "done HEX", or "cut HEX" after MOST
+ *   check SEED MOST       the same walk; at each token the mask is compared with what accept takes, id by id: "same TOKENS", or "differs ID HEX"
  *   cost SEED MOST        the same walk, in time of this thread: "TOKENS NS_A_MASK WORST_NS NS_AN_ACCEPT"
  */
 #include "constrain.h"
@@ -213,6 +214,44 @@ static int walk(struct probe *p, int soft, int most, struct tok_text *text, stru
     return rc ? -1 : over;
 }
 
+/* The first id of which the mask says something else than accept does; -1. */
+static int differing(const struct probe *p, const struct q_constraint *c, const uint32_t *bits)
+{
+    struct q_constraint *try;
+    struct q_err e;
+    for (int id = 0; id < tok_count(p->tokenizer); id++) {
+        if (q_constraint_clone(&try, c, &e)) return id;
+        int ok = !q_constraint_accept(try, id, &e);
+        q_constraint_free(try);
+        if (ok != has(bits, id)) return id;
+    }
+    return -1;
+}
+
+static void check(struct probe *p, int most)
+{
+    struct q_constraint *c;
+    struct q_err e = {0};
+    const uint32_t *bits;
+    int rc = q_constraint_clone(&c, p->constraint, &e), n = 0, bad = -1, over = 0;
+    for (; !rc && !over && bad < 0 && n < most; n++) {
+        rc = q_constraint_mask(c, &bits, &e);
+        if (!rc) bad = differing(p, c, bits);
+        int id = rc ? -1 : draw(p, bits, n >= most / 2 && next(p, 8));
+        if (!rc && bad < 0) rc = id < 0 ? q_fail(&e, Q_EINTERNAL, "an empty mask") : q_constraint_accept(c, id, &e);
+        over = !rc && id >= 0 && tok_is_end(p->tokenizer, id);
+    }
+    q_constraint_free(c);
+    if (rc) printf("failed %d %s\n", rc, e.text);
+    else if (bad < 0) printf("same %d\n", n);
+    else {
+        struct tok_str s = tok_piece(p->tokenizer, bad);
+        printf("differs %d ", bad);
+        for (size_t i = 0; i < s.n; i++) printf("%02x", (unsigned char)s.at[i]);
+        puts("");
+    }
+}
+
 static void command(struct probe *p, char *line)
 {
     struct tok_text text = {0};
@@ -227,6 +266,9 @@ static void command(struct probe *p, char *line)
         read_vocabulary(p, a);
     } else if (!strcmp(word, "takes")) {
         takes(p, a ? a : none);
+    } else if (!strcmp(word, "check")) {
+        p->random = (uint64_t)atoll(a) * 0x9E3779B97F4A7C15u + 1;
+        check(p, atoi(b));
     } else if (!strcmp(word, "walk") || !strcmp(word, "cost")) {
         int timed = *word == 'c';
         p->random = (uint64_t)atoll(a) * 0x9E3779B97F4A7C15u + 1;
