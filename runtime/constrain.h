@@ -10,9 +10,9 @@
  *        -> masks by walking the vocabulary's tree (constrain_tree, _text, _mask); programs are shared and kept (constrain_program)
  *
  * Cost: a mask whose parts are known takes some 3 to 8 us for 248 320 ids, and for usual grammars they are known: the builder finds them, in
- * 5 to 50 ms on its caller's thread. What is met first later costs some 100 us, once; in the worst grammars (a dozen strings with limits, words that
- * may end anywhere) 2 to 3 ms. Grammars stay with the tokenizer (the last 16 of up to
- * 8 MB), so that a schema that comes again costs nothing; the first constraint of a process makes the vocabulary's tree, in some 150 ms.
+ * 5 to 50 ms on its caller's thread. What is met first later costs up to some 0.1 ms, once; in the worst grammars (a dozen strings with limits,
+ * words that may end anywhere) 2 to 3 ms. Grammars stay with the tokenizer (the last 16 of up to 8 MB), so that a schema that comes again costs
+ * nothing; the first constraint of a process makes the vocabulary's tree, in some 150 ms.
  * Bounded: text 256 KiB, nesting 64, automata 200 000 states, depth of the answer's nesting 128 rules, states 12 MB, work for a mask. Beyond:
  * Q_ELIMIT, with a line that says what was too large.
  *
