@@ -190,19 +190,28 @@ static void test_a_prompt_that_goes_on_where_the_answer_ended(void **state)
     q_talk_close(t);
 }
 
+/* Whether the conversation's beginning was kept: all of it or nothing. */
+static int comes_back(struct q_talk *t, const char *prompt, int place)
+{
+    int cached = ask_and_compare(t, prompt, 0);
+    assert_true(cached == 0 || cached == place);
+    return cached == place;
+}
+
+/* There are places for two: what goes for a third, and whether the newest is worth more than another, measured seconds say. Whatever it is,
+ * answers stay the same. */
 static void test_two_conversations_in_turn(void **state)
 {
     struct q_talk *t = open_talk(engine);
+    int kept = 0;
     assert_int_equal(ask_and_compare(t, CAPITAL PLAIN, 0), 0);
     assert_int_equal(ask_and_compare(t, COUNT PLAIN, 0), 0);
-    assert_int_equal(ask_and_compare(t, CAPITAL THINK, 0), place(CAPITAL));
-    assert_int_equal(ask_and_compare(t, COUNT THINK, 0), place(COUNT));
-    assert_int_equal(ask_and_compare(t, CAPITAL THINK, 0), place(CAPITAL));
-    /* A third takes the place that was used longest ago; the other is the older one here, then the younger. */
-    assert_int_equal(ask_and_compare(t, USER "Hi<|im_end|>\n" PLAIN, 0), 0);
-    assert_int_equal(ask_and_compare(t, CAPITAL PLAIN, 0), place(CAPITAL));
-    assert_int_equal(ask_and_compare(t, COUNT PLAIN, 0), 0);
-    assert_int_equal(ask_and_compare(t, CAPITAL PLAIN, 0), place(CAPITAL));
+    for (int i = 0; i < 4; i++) {
+        kept += comes_back(t, CAPITAL THINK, place(CAPITAL));
+        kept += comes_back(t, COUNT THINK, place(COUNT));
+        if (i == 1) ask_and_compare(t, USER "Hi<|im_end|>\n" PLAIN, 0);
+    }
+    assert_in_range(kept, 2, 8);
     q_talk_close(t);
 }
 
