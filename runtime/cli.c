@@ -176,11 +176,18 @@ static int option_kv(struct q_cli *c, const char *name, const char *value, const
     return wrong(c, "%s is one of %s, not '%.100s'", name, kv_format_names, value);
 }
 
+static int none_and(const struct q_cli *c, const char *name)
+{
+    return wrong(c, "--rope-scaling none turns YaRN off, and %s asks for it: expected one of them", name);
+}
+
 static int option_rope(struct q_cli *c, const char *value)
 {
-    c->engine.rope.scaling = !strcmp(value, "yarn") ? Q_ROPE_YARN : Q_ROPE_NONE;
-    if (c->engine.rope.scaling == Q_ROPE_YARN || !strcmp(value, "none")) return 0;
-    return wrong(c, "--rope-scaling is yarn or none, not '%.100s'", value);
+    struct q_rope_ask *r = &c->engine.rope;
+    r->scaling = !strcmp(value, "yarn") ? Q_ROPE_YARN : Q_ROPE_NONE;
+    if (r->scaling == Q_ROPE_YARN) return 0;
+    if (strcmp(value, "none")) return wrong(c, "--rope-scaling is yarn or none, not '%.100s'", value);
+    return r->factor > 0 ? none_and(c, "--yarn-factor") : r->original ? none_and(c, "--yarn-orig-ctx") : 0;
 }
 
 /* It stretches, so it asks for YaRN too. */
@@ -189,6 +196,7 @@ static int option_yarn_factor(struct q_cli *c, const char *value)
     double v;
     if (cli_float(c, "--yarn-factor", value, &v)) return -1;
     if (v < 1 || v > 10000) return wrong(c, "--yarn-factor expects 1 to 10000, not '%.100s'", value);
+    if (c->engine.rope.scaling == Q_ROPE_NONE) return none_and(c, "--yarn-factor");
     c->engine.rope.factor = (float)v;
     c->engine.rope.scaling = Q_ROPE_YARN;
     return 0;
@@ -198,6 +206,7 @@ static int option_yarn_original(struct q_cli *c, const char *value)
 {
     long n;
     if (cli_int(c, "--yarn-orig-ctx", value, 1, 1 << 24, &n)) return -1;
+    if (c->engine.rope.scaling == Q_ROPE_NONE) return none_and(c, "--yarn-orig-ctx");
     c->engine.rope.original = (int)n;
     c->engine.rope.scaling = Q_ROPE_YARN;
     return 0;

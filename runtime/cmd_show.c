@@ -11,21 +11,24 @@
 
 static const char help[] =
     "usage: quarry show FILE | --preset NAME [--format q8_0] [--json] [--check]\n"
-    "       quarry show FILE | --preset NAME --fit CARDS [--ctx N] [--parallel N] [--kv-k F] [--kv-v F] [--cache-device SIZE] [--json]\n"
+    "       quarry show FILE | --preset NAME --fit CARDS [--ctx N] [--parallel N] [--kv-k F] [--kv-v F] [--cache-device SIZE]\n"
+    "                   [--sparse-prefill M] [--json]\n"
     "\n"
     "  FILE            a GGUF file; any file of a split set\n"
     "  --preset NAME   a shape by name (qwen3.5-9b) or of a file ./mine.lua instead of a model; --format says in which weight type\n"
     "  --check         read every block of the weights for infinite or NaN values, and open the tokenizer\n"
-    "  --fit CARDS     where it would lie on cards of these sizes, and what fits: 24GiB, 3x16GiB or 16GiB,12GiB,16GiB\n"
+    "  --fit CARDS     where it would lie on cards of these sizes, and what fits: 24GiB, 3x16GiB or 16GiB,12GiB,16GiB; on the first\n"
+    "                  that holds it all, else over several\n"
     "  --ctx N         tokens of a sequence (default: what the model was trained for)\n"
     "  --parallel N    sequences at once (default 1)\n"
     "  --kv-k F, --kv-v F   formats of K and V: f32, f16 (default), q8, r4, r3\n"
     "  --cache-device SIZE  checkpoints of prompts on the cards, as quarry serve has it (default: four more than --parallel)\n"
+    "  --sparse-prefill M   with the scratch that quarry serve takes for that\n"
     "  --json          one JSON object on one line\n";
 
 struct options {
     const char *file, *preset, *format;
-    const char *cards, *ctx, *parallel, *kv_k, *kv_v, *cache;
+    const char *cards, *ctx, *parallel, *kv_k, *kv_v, *cache, *sparse;
     size_t cache_bytes;
     int json, check, help;
     struct q_fit_options fit;
@@ -43,7 +46,7 @@ static const char **place_of(struct options *o, const char *name)
         const char *name, **at;
     } values[] = {{"--preset", &o->preset}, {"--format", &o->format}, {"-m", &o->file}, {"--fit", &o->cards}, {"--ctx", &o->ctx}, {"-c", &o->ctx},
                   {"--parallel", &o->parallel}, {"--kv-k", &o->kv_k}, {"--kv-v", &o->kv_v},
-                  {"--cache-device", &o->cache}};
+                  {"--cache-device", &o->cache}, {"--sparse-prefill", &o->sparse}};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         if (!strcmp(values[i].name, name)) return values[i].at;
     return NULL;
@@ -69,11 +72,21 @@ static int read_cache(struct options *o)
     return !(o->cache_bytes = fit_read_size(&at)) || *at;
 }
 
+/* Non-zero: it is no share. How large it is changes no size. */
+static int read_sparse(struct options *o)
+{
+    char *end;
+    double mass = strtod(o->sparse, &end);
+    o->fit.sparse = 1;
+    return !*o->sparse || *end || !(mass > 0 && mass < 1);
+}
+
 /* 0, or the exit status. */
 static int parse_fit(struct options *o)
 {
-    const char *wrong = o->cards ? fit_read_cards(&o->fit, o->cards) : o->ctx || o->parallel || o->kv_k || o->kv_v || o->cache ? "" : NULL;
-    if (wrong && !o->cards) return usage("--ctx, --parallel, --kv-k, --kv-v and --cache-device go with --fit", "");
+    const int others = o->ctx || o->parallel || o->kv_k || o->kv_v || o->cache || o->sparse;
+    const char *wrong = o->cards ? fit_read_cards(&o->fit, o->cards) : others ? "" : NULL;
+    if (wrong && !o->cards) return usage("--ctx, --parallel, --kv-k, --kv-v, --cache-device and --sparse-prefill go with --fit", "");
     if (wrong) return usage("--fit: ", wrong);
     o->fit.n_seqs = 1;
     o->fit.kv_k = o->kv_k ? o->kv_k : "f16";
@@ -81,7 +94,8 @@ static int parse_fit(struct options *o)
     if (!kv_format_known(o->fit.kv_k)) return usage("--kv-k: expected f32, f16, q8, r4 or r3, found ", o->fit.kv_k);
     if (!kv_format_known(o->fit.kv_v)) return usage("--kv-v: expected f32, f16, q8, r4 or r3, found ", o->fit.kv_v);
     if (o->cache && read_cache(o)) return usage("--cache-device: expected a size as 512MiB or 2GiB, or 0, found ", o->cache);
-    int rc = o->ctx ? whole_number("--ctx", o->ctx, 1 << 24, &o->fit.ctx) : 0;
+    if (o->sparse && read_sparse(o)) return usage("--sparse-prefill: expected a share above 0 and below 1, as 0.99, found ", o->sparse);
+    int rc = o->ctx ? whole_number("--ctx", o->ctx, ROPE_MOST, &o->fit.ctx) : 0;
     return rc || !o->parallel ? rc : whole_number("--parallel", o->parallel, 256, &o->fit.n_seqs);
 }
 

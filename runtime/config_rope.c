@@ -73,19 +73,34 @@ static int refuse_others(const struct q_config *c, const struct gguf *g, struct 
     return Q_OK;
 }
 
+/* What cos and sin are multiplied by, so scores by its square: published files have about 0.5 to 2, and K in fp16 ends at 65504. */
+static int read_attention(struct q_config *c, const struct gguf *g, struct q_err *e)
+{
+    const float least = 0.01f, most = 100;
+    float *f = &c->yarn.attention, more = 1;
+    int rc = read_scale(c, g, "attn_factor", 1, f, e);
+    if (!rc && (*f < least || *f > most))
+        return q_fail(e, Q_EINPUT, "%s: key '%s' is %g: expected 0.01 to 100", gguf_path(g), config_key(c, "rope.scaling.attn_factor").s, (double)*f);
+    if (!rc) rc = read_scale(c, g, "yarn_attn_factor", 1, &more, e);
+    if (rc) return rc;
+    double both = (double)*f * (double)more;
+    if (both < (double)least || both > (double)most)
+        return q_fail(e, Q_EINPUT, "%s: key '%s' is %g, times attn_factor %g: expected 0.01 to 100", gguf_path(g),
+                      config_key(c, "rope.scaling.yarn_attn_factor").s, (double)more, both);
+    *f = (float)both;
+    return Q_OK;
+}
+
 static int read_yarn(struct q_config *c, const struct gguf *g, struct q_err *e)
 {
     struct q_yarn *y = &c->yarn;
-    float more = 1;
     int rc = refuse_others(c, g, e);
     if (!rc) rc = read_scale(c, g, "factor", 0, &y->factor, e);
     if (!rc) rc = config_int(c, g, "rope.scaling.original_context_length", 1, 1 << 30, c->n_ctx_train, &y->original, e);
     if (!rc) rc = read_scale(c, g, "yarn_beta_fast", 32, &y->beta_fast, e);
     if (!rc) rc = read_scale(c, g, "yarn_beta_slow", 1, &y->beta_slow, e);
-    if (!rc) rc = read_scale(c, g, "attn_factor", 1, &y->attention, e);
-    if (!rc) rc = read_scale(c, g, "yarn_attn_factor", 1, &more, e);
+    if (!rc) rc = read_attention(c, g, e);
     if (rc) return rc;
-    y->attention *= more;
     if (y->factor < 1 || y->factor > 10000)
         return q_fail(e, Q_EINPUT, "%s: key '%s' is %g: expected 1 to 10000", gguf_path(g), config_key(c, "rope.scaling.factor").s, (double)y->factor);
     if (y->beta_fast <= y->beta_slow)
@@ -124,6 +139,9 @@ int config_read_rope(struct q_config *c, const struct gguf *g, struct q_notes *n
     if (!rc) rc = config_float(c, g, "rope.freq_base", 10000, &c->rope_base, e);
     if (!rc) rc = config_float(c, g, "attention.scale", 1 / sqrt(c->head_dim), &c->attn_scale, e);
     if (rc) return rc;
+    if (c->attn_scale > 1000)      /* scores stay finite by far */
+        return q_fail(e, Q_EINPUT, "%s: key '%s' is %g: expected above 0 and at most 1000", gguf_path(g), config_key(c, "attention.scale").s,
+                      (double)c->attn_scale);
     rc = gguf_get_bool(g, config_key(c, "rope.mrope_interleaved").s, &interleaved, e);
     if (!rc && !interleaved) q_note(notes, "rope.mrope_interleaved is false: sections are used interleaved all the same "
                                            "(no difference for text)");

@@ -63,20 +63,24 @@ static void plan_stage(const struct fitting *t, int first, int last, struct q_pl
     memmove(c.kind, c.kind + first, (size_t)c.n_layers);
     struct q_plan_options po = {.weight_bytes = stage_weights(t, first, last), .ctx = t->o->ctx, .n_seqs = n_seqs, .n_snaps = t->n_snaps,
                                 .max_rows = t->max_rows, .max_out = has_head ? n_seqs : 0, .parts = MOST_SMS,
-                                .kv_k = t->o->kv_k, .kv_v = t->o->kv_v, .gpu = 1};
+                                .kv_k = t->o->kv_k, .kv_v = t->o->kv_v, .gpu = 1, .sparse = t->o->sparse};
     plan_make(p, &c, &po);
 }
 
+/* The rows of a step that quarry-serve takes on card i. */
+static int rows_of_card(const struct q_fit_options *o, int i) { return plan_max_rows(1, o->card[i] > FIT_DRIVER ? o->card[i] - FIT_DRIVER : 0); }
+
 static size_t with_driver(const struct q_plan *p) { return p->total > SIZE_MAX - FIT_DRIVER ? SIZE_MAX : p->total + FIT_DRIVER; }
 
-/* The most layers from `first` that card i holds with `spare` bytes left free; `first`: none. More layers take more, but for the head. */
-static int fill_card(const struct fitting *t, int i, int first, size_t spare)
+/* The most layers from `first` that card i holds with `spare` bytes left free; `first`: none. More layers take more, but for the head, which
+ * is not for a card that may not hold the last. */
+static int fill_card(const struct fitting *t, int i, int first, size_t spare, int last_too)
 {
     int lo = first, hi = t->c->n_layers - 1;
     struct q_plan p;
     size_t room = t->o->card[i] > spare ? t->o->card[i] - spare : 0;
     plan_stage(t, first, t->c->n_layers, &p);
-    if (with_driver(&p) <= room) return t->c->n_layers;
+    if (last_too && with_driver(&p) <= room) return t->c->n_layers;
     while (lo < hi) {
         int mid = lo + (hi - lo + 1) / 2;
         plan_stage(t, first, mid, &p);
@@ -86,52 +90,79 @@ static int fill_card(const struct fitting *t, int i, int first, size_t spare)
     return lo;
 }
 
-/* Fills the cards in order; 1 when all layers found a place. */
+/* Fills the cards in order; 1 when all layers found a place. The narrowest card that is used sets the rows of a step: cards of fewer rows than
+ * t->max_rows are passed over, and the last layer waits until a card of just so many has some. */
 static int place(const struct fitting *t, size_t spare, struct q_fit *f)
 {
-    int at = 0;
+    int at = 0, set = 0;
     f->n_stages = 0;
     for (int i = 0; i < t->o->n_cards && at < t->c->n_layers; i++) {
-        int end = fill_card(t, i, at, spare);
+        int rows = rows_of_card(t->o, i), end = at;
+        if (rows >= t->max_rows) end = fill_card(t, i, at, spare, set || rows == t->max_rows);
         if (end == at) continue;
         f->stage[f->n_stages++] = (struct q_fit_stage){.card = i, .first = at, .last = end};
+        set |= rows == t->max_rows;
         at = end;
     }
     return at == t->c->n_layers;
 }
 
-static size_t smallest_card(const struct q_fit_options *o)
+/* On the first card that holds it alone; 1 when there is one. */
+static int place_alone(struct fitting *t, struct q_fit *f)
 {
-    size_t least = SIZE_MAX;
+    struct q_plan p;
+    f->n_stages = 1;
+    for (int i = 0; i < t->o->n_cards; i++) {
+        t->max_rows = rows_of_card(t->o, i);
+        plan_stage(t, 0, t->c->n_layers, &p);
+        f->stage[0] = (struct q_fit_stage){.card = i, .first = 0, .last = t->c->n_layers};
+        if (with_driver(&p) <= t->o->card[i]) return 1;
+    }
+    return 0;
+}
+
+static int most_rows(const struct q_fit_options *o)
+{
+    int most = 0;
     for (int i = 0; i < o->n_cards; i++)
-        if (o->card[i] < least) least = o->card[i];
-    return least;
+        if (rows_of_card(o, i) > most) most = rows_of_card(o, i);
+    return most;
+}
+
+/* Over several cards, in the widest steps that leave room; 1 when that is possible. */
+static int place_spread(struct fitting *t, struct q_fit *f)
+{
+    for (t->max_rows = most_rows(t->o);; t->max_rows = plan_max_rows(1, 0)) {
+        if (place(t, 0, f)) return 1;
+        if (t->max_rows == plan_max_rows(1, 0)) return 0;
+    }
 }
 
 static struct fitting fitting(const struct q_config *c, const struct q_fit_weights *w, const struct q_fit_options *o)
 {
-    size_t least = smallest_card(o);
     int snaps = o->cache ? plan_snaps_of_bytes(c, o->kv_k, o->kv_v, *o->cache) : plan_max_snaps(o->n_seqs);
-    return (struct fitting){c, w, o, plan_max_rows(1, least > FIT_DRIVER ? least - FIT_DRIVER : 0), snaps};
+    return (struct fitting){c, w, o, most_rows(o), snaps};
 }
 
 static int fits(const struct q_config *c, const struct q_fit_weights *w, const struct q_fit_options *o)
 {
     struct fitting t = fitting(c, w, o);
     struct q_fit f;
-    return place(&t, 0, &f);
+    return place_alone(&t, &f) || place_spread(&t, &f);
 }
 
-/* The most that can be left free on every card, to a MiB. */
-static size_t most_spare(const struct fitting *t, struct q_fit *f)
+/* Places it so that the most is left free on every card that is used, to a MiB. It fits with nothing left free. */
+static void balance(const struct fitting *t, struct q_fit *f)
 {
-    size_t lo = 0, hi = smallest_card(t->o) >> 20;
+    size_t lo = 0, hi = 0;
+    for (int i = 0; i < t->o->n_cards; i++)
+        if (t->o->card[i] >> 20 > hi) hi = t->o->card[i] >> 20;
     while (lo < hi) {
         size_t mid = lo + (hi - lo + 1) / 2;
         if (place(t, mid << 20, f)) lo = mid;
         else hi = mid - 1;
     }
-    return lo << 20;
+    place(t, lo << 20, f);
 }
 
 /* With what each further card takes for itself. */
@@ -146,14 +177,14 @@ int fit_place(struct q_fit *f, const struct q_config *c, const struct q_fit_weig
 {
     struct fitting t = fitting(c, w, o);
     memset(f, 0, sizeof *f);
+    f->fits = place_alone(&t, f);
+    if (!f->fits && (f->fits = place_spread(&t, f))) balance(&t, f);
+    if (!f->fits) f->n_stages = 0, t.max_rows = most_rows(o);
     plan_stage(&t, 0, c->n_layers, &f->whole);
     f->needed = needed(&f->whole, o->n_cards);
     f->max_rows = t.max_rows;
     f->n_snaps = t.n_snaps;
     for (int i = 0; i < o->n_cards; i++) f->there = f->there + o->card[i] < f->there ? SIZE_MAX : f->there + o->card[i];
-    f->fits = place(&t, 0, f);
-    if (f->fits) place(&t, most_spare(&t, f), f);
-    else f->n_stages = 0;
     for (int i = 0; i < f->n_stages; i++) {
         struct q_fit_stage *s = f->stage + i;
         plan_stage(&t, s->first, s->last, &s->plan);
@@ -167,6 +198,8 @@ int fit_longest(const struct q_config *c, const struct q_fit_weights *w, const s
 {
     struct q_fit_options tried = *o;
     int lo = 0, hi = most / KV_PAGE;
+    tried.ctx = most;
+    if (fits(c, w, &tried)) return most;
     while (lo < hi) {
         int mid = lo + (hi - lo + 1) / 2;
         tried.ctx = mid * KV_PAGE;

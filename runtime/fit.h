@@ -2,8 +2,11 @@
  *
  * A stage is a contiguous run of layers on one card; the embedding lies with the first layer, the output norm and the head with the last (a
  * tied head is the embedding once more, where that lies elsewhere). A stage is planned as the engine plans a model of just its layers
- * (plan_make): it has its own KV pages and states, scratch and page tables, kernels and driver. Cards are filled in their order, so that the
- * least that stays free on any of them is as much as possible; a card that nothing is left for stays empty.
+ * (plan_make): it has its own KV pages and states, scratch and page tables, kernels and driver.
+ *
+ * The first card that holds the whole model gets it, and the others stay free. Where none does, cards are filled in their order, so that the
+ * least that stays free on any that is used is as much as possible; a card that nothing is left for stays empty. Steps are as wide as
+ * quarry-serve takes them on the card that is used, on the least of them where there are several: a card that stays empty has no say.
  *
  * One stage is exactly the plan that quarry-serve takes on such a card. This version runs on one device; several stages are a plan only.
  */
@@ -31,6 +34,7 @@ struct q_fit_options {
     int ctx, n_seqs;               /* tokens of each sequence; sequences at once */
     const size_t *cache;           /* bytes of checkpoints over all cards; NULL: as many as quarry-serve keeps when it is not told */
     const char *kv_k, *kv_v;       /* that heads of this size can have */
+    int sparse;                    /* prefill may be sparse */
 };
 
 struct q_fit_stage {
@@ -43,14 +47,15 @@ struct q_fit_stage {
 struct q_fit {
     int fits, n_stages;            /* n_stages 0: it does not fit */
     struct q_fit_stage stage[FIT_CARDS];
-    struct q_plan whole;           /* on one card, however large */
+    struct q_plan whole;           /* on one card, however large, in steps of max_rows */
     size_t needed, there;          /* bytes: of `whole` and of what each card takes for itself; of all cards */
     int max_rows, n_snaps;         /* of a step; checkpoints, whose parts lie on each card */
 };
 
 /* Fills f; 1 when it fits. */
 int fit_place(struct q_fit *f, const struct q_config *c, const struct q_fit_weights *w, const struct q_fit_options *o);
-/* The longest context up to `most` tokens, in whole KV pages, and the most sequences up to `most` that fit, all else as in o; 0: none. */
+/* The longest context up to `most` tokens (those, or fewer in whole KV pages), and the most sequences up to `most` that fit, all else as in o;
+ * 0: none. */
 int fit_longest(const struct q_config *c, const struct q_fit_weights *w, const struct q_fit_options *o, int most);
 int fit_most_seqs(const struct q_config *c, const struct q_fit_weights *w, const struct q_fit_options *o, int most);
 

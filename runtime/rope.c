@@ -2,8 +2,6 @@
 #include "rope.h"
 #include <math.h>
 
-enum { MOST_POSITIONS = (1 << 24) - 1 };   /* that rope_table takes */
-
 /* ---- what is asked for ---- */
 
 static int use_none(struct q_config *c)
@@ -44,18 +42,20 @@ int rope_choose(struct q_config *c, const struct q_rope_ask *ask, int ctx, const
 static int stretched(const struct q_yarn *y)
 {
     double most = rint((double)y->factor * y->original);
-    return most < MOST_POSITIONS ? (int)most : MOST_POSITIONS;
+    return most < ROPE_MOST ? (int)most : ROPE_MOST;
 }
 
 int rope_limit(const struct q_config *c)
 {
     int most = c->yarn.factor > 1 ? stretched(&c->yarn) : 0;
-    return most > c->n_ctx_train ? most : c->n_ctx_train;
+    if (most < c->n_ctx_train) most = c->n_ctx_train;
+    return most < ROPE_MOST ? most : ROPE_MOST;
 }
 
 int rope_check(const struct q_config *c, int ctx, const char *where, struct q_err *e)
 {
     int most = rope_limit(c);
+    if (ctx > ROPE_MOST) return q_fail(e, Q_ELIMIT, "a context of %d is asked for; positions go to %d, whatever the model", ctx, ROPE_MOST);
     if (ctx <= most) return Q_OK;
     if (c->yarn.factor > 1)
         return q_fail(e, Q_ELIMIT, "a context of %d is asked for; %s goes to %d, its %d tokens times YaRN's factor of %g", ctx, where, most,

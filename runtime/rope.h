@@ -11,6 +11,8 @@
 
 #include "config.h"
 
+enum { ROPE_MOST = (1 << 24) - 1 };   /* tokens of a context: positions that rope_table takes */
+
 /* Asked for on the command line. */
 enum q_rope_scaling {
     Q_ROPE_AS_FILE, Q_ROPE_NONE, Q_ROPE_YARN,

@@ -58,14 +58,16 @@ static const struct show_fit_format *smaller_format(const struct show_fit *s)
 /* What single change would do, and where none does, what all of them together leave. */
 static void advise_change(struct show_fit *s, const struct asking *a)
 {
-    enum { USEFUL = 1024 };        /* tokens: less is no answer */
+    const int useful = a->most < 1024 ? a->most : 1024;   /* tokens: less is no answer */
     const struct show_fit_format *f = smaller_format(s);
     int longest = fit_longest(a->c, a->w, &s->o, s->o.ctx), seqs = s->o.n_seqs > 1 ? fit_most_seqs(a->c, a->w, &s->o, s->o.n_seqs) : 0;
     const char *or = "";
-    put(s, "%.2f GiB are needed%s, and there are %.2f GiB; ", gib(s->fit.needed),
-        s->o.n_cards > 1 ? " (each card has scratch and a driver of its own)" : "", gib(s->fit.there));
+    if (s->fit.needed > s->fit.there)
+        put(s, "%.2f GiB are needed%s, and there are %.2f GiB; ", gib(s->fit.needed),
+            s->o.n_cards > 1 ? " (each card has scratch and a driver of its own)" : "", gib(s->fit.there));
+    else put(s, "no cut between two layers leaves each of these cards what it has room for; ");
     if (f) put(s, "--kv-k %s --kv-v %s would fit", f->k, f->v), or = ", or ";
-    if (longest >= USEFUL) put(s, "%s--ctx %d%s", or, longest, *or ? "" : " would fit"), or = ", or ";
+    if (longest >= useful) put(s, "%s--ctx %d%s", or, longest, *or ? "" : " would fit"), or = ", or ";
     if (seqs) put(s, "%s--parallel %d%s", or, seqs, *or ? "" : " would fit"), or = ", or ";
     if (*or) return;
     struct q_fit_options o = s->o;
@@ -74,17 +76,21 @@ static void advise_change(struct show_fit *s, const struct asking *a)
     for (int i = 0; i < s->n_formats; i++)
         if (s->format[i].kv_bytes < s->format[s->n_formats - 1].kv_bytes) o.kv_k = o.kv_v = s->format[i].k;
     longest = fit_longest(a->c, a->w, &o, a->most);
-    if (longest >= USEFUL) put(s, "--parallel 1 --ctx %d --kv-k %s --kv-v %s would fit", longest, o.kv_k, o.kv_v);
+    if (longest >= useful) put(s, "--parallel 1 --ctx %d --kv-k %s --kv-v %s would fit", longest, o.kv_k, o.kv_v);
     else put(s, "no context and no KV format makes it fit (weights alone take %.2f GiB): it needs more or larger cards, or smaller weights",
              gib(s->fit.whole.lines[Q_PLAN_WEIGHTS].bytes));
 }
 
 static void advise_next(struct show_fit *s)
 {
-    if (s->fit.n_stages > 1) put(s, "a plan only: this version runs on one device");
-    else if (s->o.n_cards > 1) put(s, "one of the cards holds it all");
-    else put(s, "what quarry-serve takes there with -c %d --parallel %d --kv-k %s --kv-v %s%s", s->o.ctx, s->o.n_seqs, s->o.kv_k, s->o.kv_v,
-             s->o.cache ? " and that --cache-device" : "");
+    if (s->fit.n_stages > 1) {
+        put(s, "a plan only: this version runs on one device");
+    } else {
+        if (s->o.n_cards > 1)
+            put(s, "card %d alone holds it all, the other%s free: ", s->fit.stage[0].card + 1, s->o.n_cards > 2 ? "s stay" : " stays");
+        put(s, "what quarry-serve takes there with -c %d --parallel %d --kv-k %s --kv-v %s%s%s", s->o.ctx, s->o.n_seqs, s->o.kv_k, s->o.kv_v,
+            s->o.cache ? " and that --cache-device" : "", s->o.sparse ? " and that --sparse-prefill" : "");
+    }
     if (s->o.ctx > s->trained) put(s, "; the model was good for %d tokens: more needs --rope-scaling yarn", s->trained);
 }
 
@@ -141,7 +147,7 @@ static void text_stages(const struct show_fit *s, FILE *out)
     }
     if (f->n_stages != 1) text_plan("one", "all", &f->whole, f->whole.total + FIT_DRIVER, "", out);
     fprintf(out, "  %d checkpoint%s of prompts on the card%s; quarry-serve keeps more in host memory (--cache-host)\n", f->n_snaps,
-            f->n_snaps == 1 ? "" : "s", s->o.n_cards > 1 ? "s" : "");
+            f->n_snaps == 1 ? "" : "s", f->n_stages > 1 ? "s" : "");
     int last = f->n_stages - 1;
     if (last > 0) fprintf(out, "  the embedding is on card %d, the head on card %d\n", f->stage[0].card + 1, f->stage[last].card + 1);
 }
@@ -217,6 +223,7 @@ void show_fit_json(const struct show_fit *s, cJSON *root)
     NUM(o, "sequences", s->o.n_seqs);
     cJSON_AddStringToObject(o, "kv_k", s->o.kv_k);
     cJSON_AddStringToObject(o, "kv_v", s->o.kv_v);
+    cJSON_AddBoolToObject(o, "sparse_prefill", s->o.sparse);
     NUM(o, "rows", s->fit.max_rows);
     NUM(o, "checkpoints", s->fit.n_snaps);
     NUM(o, "needed", s->fit.needed);

@@ -250,6 +250,20 @@ def test_bad_yarn_keys(tmp_path, refuse, yarn, extra, word):
     refuse(path, word, size=os.path.getsize(path))
 
 
+@pytest.mark.parametrize("keys, word", [
+    ({"attn_factor": 1e20}, "attn_factor' is 1e+20: expected 0.01 to 100"), ({"attn_factor": 1e38}, "attn_factor' is 1e+38: expected 0.01 to 100"),
+    ({"attn_factor": 1e-30}, "attn_factor' is 1e-30: expected 0.01 to 100"),
+    ({"yarn_attn_factor": 1e20}, "yarn_attn_factor' is 1e+20, times attn_factor 1e+20: expected 0.01 to 100"),
+    ({"attn_factor": 50.0, "yarn_attn_factor": 4.0}, "yarn_attn_factor' is 4, times attn_factor 200: expected 0.01 to 100"),
+    ({"attn_factor": 0.02, "yarn_attn_factor": 0.02}, "expected 0.01 to 100"),
+])
+def test_attention_factors_of_yarn_have_a_range(tmp_path, refuse, keys, word):
+    s = b.Shape(yarn=(2.0, 1000, 32.0, 1.0))
+    s.extra = [b.key("qwen35.rope.scaling." + name, F32, v) for name, v in keys.items()]
+    path = build(tmp_path, s)
+    refuse(path, word, size=os.path.getsize(path))
+
+
 def test_per_layer_arrays_with_and_without_nextn(tmp_path):
     s = b.Shape(n_nextn=1)
     for kv in ([1] * 4, [1] * 5, [0, 0, 0, 1, 1]):
@@ -436,6 +450,7 @@ def changed(name, type_, v):
     ("attention.layer_norm_rms_epsilon", F32, -1.0, "layer_norm_rms_epsilon"),
     ("attention.layer_norm_rms_epsilon", U32, 1, "expected f32, found u32"), ("attention.layer_norm_rms_epsilon", F64, 1e300, "epsilon"),
     ("attention.scale", F32, float("inf"), "attention.scale"),
+    ("attention.scale", F32, 1e38, "attention.scale' is 1e+38: expected above 0 and at most 1000"),
     ("rope.dimension_count", U32, 0, "dimension_count"), ("rope.dimension_count", U32, 7, "rope turns 7"),
     ("rope.dimension_count", U32, 64, "rope turns 64 of 32"), ("rope.dimension_count", U32, 4, "sections"),
     ("rope.freq_base", F32, float("nan"), "freq_base"), ("rope.freq_base", F32, 0.0, "freq_base"),
@@ -704,6 +719,30 @@ def test_fit_counts_checkpoints_as_the_server_does():
     assert made["100MiB"]["checkpoints"] == (100 << 20) // each and made["100MiB"]["whole"]["checkpoints"] <= 100 << 20
 
 
+def test_fit_counts_sparse_prefill_where_asked():
+    dense, sparse = (show_ok(TINY, "--fit", "2GiB", "--ctx", "32768", *more)["fit"] for more in ((), ("--sparse-prefill", "0.99")))
+    assert (dense["sparse_prefill"], sparse["sparse_prefill"]) == (False, True)
+    assert sparse["whole"]["scratch"] > dense["whole"]["scratch"]
+    assert sparse["whole"]["total"] - dense["whole"]["total"] == sparse["whole"]["scratch"] - dense["whole"]["scratch"]
+    assert sparse["advice"].endswith("and that --sparse-prefill")
+
+
+def test_fit_leaves_alone_what_one_card_holds():
+    for cards, card in (("2x16GiB", 1), ("700MiB,16GiB,16GiB", 2)):
+        status, out, err = fit_of(TINY, "--fit", cards, "--ctx", "2048")
+        last = out.splitlines()[-1]
+        assert (status, err) == (0, "") and f"card {card} alone holds it all, the other" in last and "quarry-serve takes there with -c 2048" in last
+    for cards in ("30.8GiB", "30.8GiB,700MiB"):
+        status, out, err = fit_of("--preset", "qwen3.5-27b", "--ctx", "32768", "--fit", cards)
+        assert "steps of up to 2048 rows: does not fit" in out, out
+
+
+def test_fit_of_a_model_of_few_tokens(tmp_path):
+    status, out, err = fit_of(build(tmp_path, b.Shape(n_ctx=40)), "--fit", "24GiB")
+    line = next(line for line in out.splitlines() if line.startswith("  f16 / f16"))
+    assert line.split()[-2:] == ["40", "fits"], out
+
+
 def test_fit_says_what_to_change():
     status, out, err = fit_of("--preset", "qwen3.6-27b", "--fit", "3x16GiB", "--ctx", "262144")
     assert (status, err) == (0, "") and "does not fit" in out
@@ -721,6 +760,8 @@ def test_fit_says_what_to_change():
     (["--fit", "16GiB", "--ctx", "0"], "--ctx expects a whole number from 1 to"),
     (["--fit", "16GiB", "--parallel", "x"], "--parallel expects a whole number from 1 to 256, not 'x'"),
     (["--fit", "16GiB", "--kv-k", "r5"], "found r5"), (["--fit", "16GiB", "--cache-device", "x"], "found x"), (["--cache-device", "1GiB"], "go with --fit"),
+    (["--fit", "16GiB", "--sparse-prefill", "1"], "below 1, as 0.99, found 1"), (["--sparse-prefill", "0.99"], "go with --fit"),
+    (["--fit", "16GiB", "--ctx", "16777216"], "from 1 to 16777215"),
 ])
 def test_fit_refuses(args, words):
     status, out, err = fit_of(TINY, *args)

@@ -337,6 +337,12 @@ def test_beyond_the_trained_context_only_when_asked(tmp_path):
     assert done.returncode == 1 and "70000" in done.err and str(2 * TRAINED) in done.err
     assert run("--rope-scaling", "yarn", "-n", "1", "-p", "x").returncode == 1            # as far as what?
     assert run("--rope-scaling", "linear", "-n", "1", "-p", "x").returncode == 2
+    for name, value in (("--yarn-factor", "4"), ("--yarn-orig-ctx", "4096")):             # in either order
+        for args in (("--rope-scaling", "none", name, value), (name, value, "--rope-scaling", "none")):
+            done = run(*args, "-n", "1", "-p", "x")
+            assert done.returncode == 2 and "--rope-scaling none" in done.err and name in done.err and done.err.count("\n") == 1, done.err
+    done = run("--rope-scaling", "yarn", "-c", "16777216", "-n", "1", "-p", "x")
+    assert done.returncode == 1 and "16777216 is asked for; positions go to 16777215" in done.err
 
 
 def test_the_longest_context_is_the_trained_one():

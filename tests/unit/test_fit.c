@@ -86,7 +86,7 @@ static void weights_are_counted_once(void **state)
     take_shape("qwen3.5-0.8b");      /* tied: where the head is not with the embedding, it lies there once more */
     assert_true(config.tied);
     assert_int_equal(sum_of_weights(), q_config_weight_bytes(&config, q_format_by_name("q8_0")));
-    o = ask("2x2GiB", 16384, 1, "f16");
+    o = ask("2x1800MiB", 16384, 1, "f16");
     assert_int_equal(fit_place(&f, &config, &weights, &o), 1);
     assert_int_equal(f.n_stages, 2);
     sum = f.stage[0].plan.lines[Q_PLAN_WEIGHTS].bytes + f.stage[1].plan.lines[Q_PLAN_WEIGHTS].bytes;
@@ -141,6 +141,76 @@ static void a_card_may_stay_empty(void **state)
     check_stages(&f, &o);
 }
 
+/* What one card holds is not spread, whatever else is there, and a card that stays empty does not narrow its steps. */
+static void one_card_that_holds_it_gets_it(void **state)
+{
+    static const struct { const char *cards; int card; } rows[] = {
+        {"2x80GiB", 0}, {"32GiB,700MiB", 0}, {"700MiB,32GiB", 1}, {"24GiB,32GiB,24GiB", 1}, {"8GiB,3x80GiB", 1}, {"80GiB,8GiB", 0},
+    };
+    struct q_fit f, alone;
+    take_shape("qwen3.5-27b");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct q_fit_options o = ask(rows[i].cards, 32768, 1, "f16"), one = o;
+        one.card[0] = o.card[rows[i].card];
+        one.n_cards = 1;
+        assert_int_equal(fit_place(&f, &config, &weights, &o), 1);
+        assert_int_equal(fit_place(&alone, &config, &weights, &one), 1);
+        assert_int_equal(f.n_stages, 1);
+        assert_int_equal(f.stage[0].card, rows[i].card);
+        assert_int_equal(f.max_rows, 2048);
+        assert_memory_equal(&f.stage[0].plan, &alone.stage[0].plan, sizeof alone.whole);
+        assert_memory_equal(&f.whole, &alone.whole, sizeof alone.whole);
+        check_stages(&f, &o);
+    }
+}
+
+/* A card for which it is a little too much, beside one of no use: as if that one was not there. */
+static void a_useless_card_changes_nothing(void **state)
+{
+    struct q_fit f;
+    take_shape("qwen3.5-27b");
+    static const char *const cards[] = {"30.8GiB", "30.8GiB,700MiB", "700MiB,30.8GiB"};
+    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++) {
+        struct q_fit_options o = ask(cards[i], 32768, 1, "f16");
+        assert_int_equal(fit_place(&f, &config, &weights, &o), 0);
+        assert_int_equal(f.max_rows, 2048);
+        assert_int_equal(fit_longest(&config, &weights, &o, 32768), fit_longest(&config, &weights, &(struct q_fit_options){
+            .card = {(size_t)(30.8 * 0x1p30)}, .n_cards = 1, .n_seqs = 1, .kv_k = "f16", .kv_v = "f16"}, 32768));
+    }
+    struct q_fit_options o = ask("30.8GiB,4GiB", 32768, 1, "f16");     /* of use: it is spread, in the steps of the small one */
+    assert_int_equal(fit_place(&f, &config, &weights, &o), 1);
+    assert_int_equal(f.n_stages, 2);
+    assert_int_equal(f.max_rows, 512);
+    check_stages(&f, &o);
+    o = ask("2x20GiB,700MiB", 32768, 1, "f16");
+    assert_int_equal(fit_place(&f, &config, &weights, &o), 1);
+    assert_int_equal(f.n_stages, 2);
+    assert_int_equal(f.max_rows, 2048);
+    check_stages(&f, &o);
+}
+
+static void sparse_prefill_is_counted(void **state)
+{
+    struct q_fit dense, sparse;
+    take_shape("qwen3.5-9b");
+    struct q_fit_options o = ask("24GiB", 65536, 2, "f16");
+    assert_int_equal(fit_place(&dense, &config, &weights, &o), 1);
+    o.sparse = 1;
+    assert_int_equal(fit_place(&sparse, &config, &weights, &o), 1);
+    assert_true(sparse.whole.lines[Q_PLAN_SCRATCH].bytes > dense.whole.lines[Q_PLAN_SCRATCH].bytes);
+    assert_int_equal(sparse.whole.total - dense.whole.total, sparse.whole.lines[Q_PLAN_SCRATCH].bytes - dense.whole.lines[Q_PLAN_SCRATCH].bytes);
+}
+
+static void a_context_of_less_than_a_page(void **state)
+{
+    take_shape("qwen3.5-0.8b");
+    struct q_fit_options o = ask("24GiB", 40, 1, "f16");
+    assert_int_equal(fit_longest(&config, &weights, &o, 40), 40);
+    assert_int_equal(fit_longest(&config, &weights, &o, 100), 100);
+    o = ask("100MiB", 40, 1, "f16");
+    assert_int_equal(fit_longest(&config, &weights, &o, 40), 0);
+}
+
 static void cards_are_read(void **state)
 {
     struct q_fit_options o;
@@ -161,7 +231,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_large_one_goes_on_three_cards), cmocka_unit_test(weights_are_counted_once),
         cmocka_unit_test(one_card_is_the_engines_plan),      cmocka_unit_test(the_longest_is_the_longest),
-        cmocka_unit_test(a_card_may_stay_empty),             cmocka_unit_test(cards_are_read),
+        cmocka_unit_test(a_card_may_stay_empty),             cmocka_unit_test(one_card_that_holds_it_gets_it),
+        cmocka_unit_test(a_useless_card_changes_nothing),    cmocka_unit_test(sparse_prefill_is_counted),
+        cmocka_unit_test(a_context_of_less_than_a_page),     cmocka_unit_test(cards_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,6 +110,22 @@ static void only_when_asked(void **state)
     assert_int_equal(c.yarn.original, 100000);
 }
 
+/* Beyond what positions can be, the words are of that, not of a factor that would reach. */
+static void no_further_than_positions_go(void **state)
+{
+    struct q_config c = shape();
+    struct q_err e;
+    c.n_ctx_train = 32768;
+    struct q_rope_ask ask = {.scaling = Q_ROPE_YARN};
+    assert_int_equal(rope_choose(&c, &ask, ROPE_MOST + 1, "m", &e), Q_OK);
+    assert_int_equal(rope_check(&c, ROPE_MOST + 1, "m", &e), Q_ELIMIT);
+    assert_non_null(strstr(e.text, "16777216"));
+    assert_non_null(strstr(e.text, "positions go to 16777215"));
+    assert_null(strstr(e.text, "factor"));
+    c.n_ctx_train = 1 << 25;
+    assert_int_equal(rope_limit(&c), ROPE_MOST);
+}
+
 /* A file with YaRN in it: as it says, or none, and then only as far as the model was trained before. */
 static void a_file_may_ask(void **state)
 {
@@ -134,7 +150,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_frequencies), cmocka_unit_test(yarn_is_as_published), cmocka_unit_test(fast_pairs_are_kept_and_slow_ones_stretched),
-        cmocka_unit_test(only_when_asked),   cmocka_unit_test(a_file_may_ask),
+        cmocka_unit_test(only_when_asked),   cmocka_unit_test(no_further_than_positions_go), cmocka_unit_test(a_file_may_ask),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
