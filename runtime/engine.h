@@ -132,6 +132,7 @@ int q_seq_write_piece(struct q_seq *s, size_t at, const void *src, size_t n, str
 int q_seq_snap_new(struct q_seq *s, int from, int length, struct q_snap **out, struct q_err *e);
 /* What a stored state must match: "model=HEX kv=f16+f16 numerics=strict". The model is the SHA-256 of its file's header or of its shape's
  * name and sizes. strict promises the same bits from every kernel; with pinned the kernel set's id follows. */
+enum { Q_STATE_ID = 320 };            /* bytes of one, at most */
 const char *q_engine_state_id(const struct q_engine *en);
 
 /* bench: pretends that the sequence holds n tokens, whatever lies in its pages. */

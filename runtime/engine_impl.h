@@ -24,7 +24,7 @@ struct q_engine {
     struct q_memory memory;
     struct q_plan plan;
     size_t free_before;              /* bytes, when the plan was made */
-    char numerics_id[64], state_id[320];
+    char numerics_id[64], state_id[Q_STATE_ID];
 
     struct q_trace *trace;           /* owned; NULL: steps are not traced */
 

@@ -63,6 +63,7 @@ struct q_tree_file {
 };
 struct q_tree_disk {
     void *arg;
+    size_t file_bytes;                /* of a file, beside ids, state and pages */
     /* Writes one file, all or nothing: f's name and bytes. page: [ceil(n / page_tokens)], from f->shared on. */
     int (*save)(void *arg, const int32_t *ids, int n, const void *state, const void *const *page, struct q_tree_file *f, struct q_err *e);
     /* To memory of the caller's; a page that is NULL is not wanted. Other ids are refused. */

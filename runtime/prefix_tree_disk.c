@@ -51,7 +51,8 @@ static int shared_pages(const struct q_tree *t, const struct tree_node *n)
 
 size_t tree_file_need(const struct q_tree *t, const struct tree_node *n)
 {
-    return t->en.state_bytes + (size_t)(tree_pages(t, n->depth) - shared_pages(t, n)) * t->en.page_bytes + (size_t)n->depth * sizeof(int32_t) + 1;
+    return t->en.state_bytes + (size_t)(tree_pages(t, n->depth) - shared_pages(t, n)) * t->en.page_bytes + (size_t)n->depth * sizeof(int32_t)
+           + t->o.disk->file_bytes + 1;
 }
 
 static void begin(struct q_tree *t, struct tree_node *n)
@@ -124,12 +125,24 @@ static void keep_budget(struct q_tree *t)
     while (t->c.tier[Q_TIER_DISK].bytes > t->o.disk_bytes && (n = tree_least(t, Q_TIER_DISK, NULL))) tree_drop(t, n, Q_TIER_DISK);
 }
 
+/* Of a checkpoint's bytes: the shortest one's, when the tree opens, or those of one that would be written. */
+static void say_small(struct q_tree *t, size_t need)
+{
+    struct q_err e;
+    if (t->save.told_small) return;
+    t->save.told_small = 1;
+    q_fail(&e, Q_ELIMIT, "a checkpoint on disk takes %.1f MiB or more and all may take %.1f MiB: such are not written", (double)need / 1048576,
+           (double)t->o.disk_bytes / 1048576);
+    tree_say(t, &e);
+}
+
 int tree_disk_open(struct q_tree *t, struct q_err *e)
 {
     struct tree_save *s = &t->save;
     int rc = t->o.disk->list(t->o.disk->arg, found, t, e);
     if (rc) return rc;
     keep_budget(t);
+    if (t->en.state_bytes + t->en.page_bytes > t->o.disk_bytes) say_small(t, t->en.state_bytes + t->en.page_bytes);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->change, NULL);
     if (pthread_create(&s->thread, NULL, run, t)) {
@@ -156,7 +169,9 @@ static void take_in(struct q_tree *t)
 {
     struct tree_save *s = &t->save;
     struct tree_node *n = tree_exact(t, s->ids, s->n);
-    if (s->rc) tree_say(t, &s->err), tree_file_forget(s->base);
+    if (s->rc && !s->told) tree_say(t, &s->err);
+    s->told = s->rc != 0;
+    if (s->rc) tree_file_forget(s->base);
     else add_file(t, n ? n : tree_insert(t, s->ids, s->n), &s->f, s->base);
     if (n) n->no_disk = s->rc != 0;
     t->c.tier[Q_TIER_DISK].put += !s->rc;
@@ -185,8 +200,12 @@ struct tree_node *tree_disk_wish(struct q_tree *t, int idle)
     const struct tree_node *least = tree_least(t, Q_TIER_DISK, NULL);
     double floor = least ? worth(t, least) : 0;
     for (struct tree_node *n = t->root.child; n; n = tree_next(n, &t->root)) {
-        if (n->file || n->no_disk || !(n->host || (n->snap && idle && !n->no_copy)) || file_bytes(t, n) > budget) continue;
+        if (n->file || n->no_disk || !(n->host || (n->snap && idle && !n->no_copy))) continue;
         if (n->kind == Q_TREE_END && !n->hits) continue;
+        if (file_bytes(t, n) > budget) {
+            say_small(t, file_bytes(t, n));
+            continue;
+        }
         if (used + file_bytes(t, n) > budget && worth(t, n) <= floor) continue;
         if (!best || worth(t, n) > worth(t, best)) best = n;
     }

@@ -10,9 +10,11 @@
 #include "prefix_tree.h"
 
 struct q_tree_files;
-/* Makes the directory if need be. most: bytes of this tree's files and those of others of its kind together; where there are more, the others' go,
- * the longest unused first, when the tree opens. */
-int q_tree_files_open(struct q_tree_files **f, const char *dir, size_t most, const struct q_tree_engine *en, const char *state_id, struct q_err *e);
+/* Makes the directory if need be. most: bytes of this tree's files and those of others of its kind together; where there would be more, the others'
+ * go, the longest unused first (prefix_tree_bound.h). When the tree opens, files of its kind that no tree will read (another version's, damaged
+ * ones, those whose name is another's) go, and a line says how many and why. say: may be NULL. */
+int q_tree_files_open(struct q_tree_files **f, const char *dir, size_t most, const struct q_tree_engine *en, const char *state_id,
+                      void (*say)(void *arg, const char *line), void *say_arg, struct q_err *e);
 void q_tree_files_close(struct q_tree_files *f);
 const struct q_tree_disk *q_tree_files_disk(const struct q_tree_files *f);
 

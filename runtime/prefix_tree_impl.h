@@ -69,6 +69,7 @@ struct tree_save {
     pthread_mutex_t lock;
     pthread_cond_t change;
     int open, busy, done, end;        /* guarded by lock */
+    int told, told_small;             /* writing fails, the budget is too small for a checkpoint: said once, until one was written */
     int32_t *ids;                     /* owned: [n] */
     int n, rc;
     struct tree_host *host;           /* held */

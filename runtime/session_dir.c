@@ -12,15 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file *.session of the directory, as the system knows it. */
-struct found {
-    char *name;              /* owned */
-    uint64_t bytes;
-    double used;
-};
-
 struct finds {
-    struct found *at;        /* owned: [n] */
+    struct session_found *at;        /* owned: [n] */
     int n, cap;
 };
 
@@ -32,7 +25,7 @@ static int is_session_name(const char *name)
 
 static int compare_found(const void *a, const void *b)
 {
-    const struct found *x = a, *y = b;
+    const struct session_found *x = a, *y = b;
     return x->used != y->used ? (x->used > y->used) - (x->used < y->used) : strcmp(x->name, y->name);
 }
 
@@ -42,13 +35,13 @@ static int add_found(struct finds *f, int dir, const char *name)
     if (!is_session_name(name) || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode)) return 0;
     if (f->n == f->cap) {
         int cap = f->cap ? 2 * f->cap : 64;
-        struct found *more = realloc(f->at, (size_t)cap * sizeof *more);
+        struct session_found *more = realloc(f->at, (size_t)cap * sizeof *more);
         if (!more) return -1;
         f->at = more;
         f->cap = cap;
     }
-    struct found *to = &f->at[f->n];
-    *to = (struct found){strdup(name), (uint64_t)st.st_size, (double)st.st_mtim.tv_sec + 1e-9 * (double)st.st_mtim.tv_nsec};
+    struct session_found *to = &f->at[f->n];
+    *to = (struct session_found){strdup(name), (uint64_t)st.st_size, (double)st.st_mtim.tv_sec + 1e-9 * (double)st.st_mtim.tv_nsec};
     f->n += to->name != NULL;
     return to->name ? 0 : -1;
 }
@@ -74,10 +67,21 @@ static int find_all(const char *dir, struct finds *f, struct q_err *e)
     return failed ? q_fail(e, Q_EMEM, "%s: no memory for a list of its files", dir) : Q_OK;
 }
 
+int session_find_files(const char *dir, struct session_found **list, int *n, struct q_err *e)
+{
+    struct finds f;
+    int rc = find_all(dir, &f, e);
+    *list = f.at;
+    *n = f.n;
+    return rc;
+}
+
+void session_found_free(struct session_found *list, int n) { free_finds(&(struct finds){list, n, n}); }
+
 /* --- the list ---------------------------------------------------------------------------------------------------------- */
 
 /* Takes the name. 0: left out. */
-static int read_entry(const char *dir, const char *state_id, struct found *f, struct session_entry *to)
+static int read_entry(const char *dir, const char *state_id, struct session_found *f, struct session_entry *to)
 {
     char path[Q_PATH];
     struct q_err e;

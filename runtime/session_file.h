@@ -21,10 +21,11 @@
 #define Q_SESSION_FILE_H
 
 #include "err.h"
+#include "files.h"
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SESSION_PARTS = 8, SESSION_PIECE = 4 << 20, SESSION_STATE_ID = 192 };
+enum { SESSION_PARTS = 8, SESSION_PIECE = 4 << 20, SESSION_STATE_ID = 320 };
 
 struct session_part {
     int from, length;        /* tokens; from: a multiple of page_tokens */
@@ -42,6 +43,8 @@ struct session_head {
 
 /* Bytes of a part, without its hash. */
 uint64_t session_part_bytes(const struct session_head *h, int part);
+/* And of the whole file. */
+uint64_t session_file_bytes(const struct session_head *h);
 
 /* --- writing (session_write.c) --- */
 
@@ -50,6 +53,7 @@ struct session_source {
     struct session_head h;
     const int32_t *ids;
     const char *text;        /* [h.n_text] */
+    const char *what;        /* what lines call it; NULL: session */
     /* Bytes [at, at + n) of a part, asked for in order. */
     int (*read)(void *arg, int part, size_t at, void *dst, size_t n, struct q_err *e);
     void *arg;
@@ -70,13 +74,17 @@ const char *session_path(const struct session *s);
 /* All bytes of a part, in pieces, in order, to `put`. What was put is worth nothing unless this returns 0. */
 typedef int (*session_put)(void *arg, size_t at, const void *src, size_t n, struct q_err *e);
 int session_read(struct session *s, int part, session_put put, void *arg, struct q_err *e);
-/* Only the head, checked by itself: 400 bytes are read. */
+/* Only the head, checked by itself: some 500 bytes are read. */
 int session_read_head(const char *path, struct session_head *h, struct q_err *e);
 /* Q_OK if a state of the head fits an engine of this id; else one line that says what differs. */
 int session_check_id(const char *path, const struct session_head *h, const char *state_id, struct q_err *e);
 
 /* --- a file that a process works with (session_lock.c) --- */
 
+/* The file that a name leads to over links, there or not: a link stays when its file is replaced. */
+int session_target(char target[Q_PATH], const char *path, struct q_err *e);
+/* Q_EIO: a session cannot be put at the path, for a new file is made beside it. */
+int session_can_write(const char *path, struct q_err *e);
 /* Makes an empty file if there is none, and keeps every other process out until the descriptor is closed. Minus a code: Q_ELIMIT where
  * another has it. An empty file is a session that has not begun. */
 int session_lock(const char *path, struct q_err *e);
@@ -90,6 +98,15 @@ struct session_entry {
     struct session_head head;
     double used;             /* last change of the file's times: session_touch */
 };
+/* A file *.session of the directory, as the system knows it, whatever is in it. */
+struct session_found {
+    char *name;              /* owned */
+    uint64_t bytes;
+    double used;             /* as a session_entry's */
+};
+/* All of them, least recently used first. */
+int session_find_files(const char *dir, struct session_found **list, int *n, struct q_err *e);
+void session_found_free(struct session_found *list, int n);
 /* Makes the directory (0700) and removes what killed writers left in it. */
 int session_dir_open(const char *dir, struct q_err *e);
 /* All sound heads of files *.session, least recently used first; damaged ones and those of another state id (NULL: any) are left out and counted. */

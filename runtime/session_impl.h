@@ -4,7 +4,7 @@
 
 #include "session_file.h"
 
-enum { SESSION_FORMAT = 1, SESSION_HEAD = 368, SESSION_HASH = 32 };
+enum { SESSION_FORMAT = 2, SESSION_HEAD = 496, SESSION_HASH = 32 };
 #define SESSION_TEMP ".quarry-session-"     /* then six characters */
 #define SESSION_END ".session"
 
@@ -12,8 +12,7 @@ enum { SESSION_FORMAT = 1, SESSION_HEAD = 368, SESSION_HASH = 32 };
 void session_pack(unsigned char *to, const struct session_head *h);
 /* Checks them: magic, format, hash, and that what they claim is possible. */
 int session_unpack(const char *path, const unsigned char *from, struct session_head *h, struct q_err *e);
-/* Where a part's bytes begin; bytes of a whole file. */
+/* Where a part's bytes begin. */
 uint64_t session_part_at(const struct session_head *h, int part);
-uint64_t session_file_bytes(const struct session_head *h);
 
 #endif

@@ -17,6 +17,8 @@ static int read_snap(void *arg, int part, size_t at, void *dst, size_t n, struct
     return q_snap_read_piece(s->snaps[part], s->h->part[part].from, at, dst, n, e);
 }
 
+_Static_assert((int)SESSION_STATE_ID == (int)Q_STATE_ID, "a file has room for every engine's id");
+
 /* Sizes of one state and one page, from those of snapshots. */
 void session_head_of(const struct q_engine *en, struct session_head *h)
 {
@@ -53,12 +55,12 @@ int session_save(const char *path, const struct q_engine *en, const int32_t *ids
 
 /* --- loading ----------------------------------------------------------------------------------------------------------- */
 
-int session_fits(const struct session *s, const struct q_engine *en, struct q_err *e)
+int session_is_of(const struct session *s, const struct q_engine *en, struct q_err *e)
 {
     const struct session_head *h = session_head(s);
     struct session_head want = {0};
     const char *path = session_path(s);
-    int rc = session_check_id(path, h, q_engine_state_id(en), e), n_vocab = q_engine_model(en)->config.n_vocab, ctx = q_engine_ctx(en);
+    int rc = session_check_id(path, h, q_engine_state_id(en), e), n_vocab = q_engine_model(en)->config.n_vocab;
     if (rc) return rc;
     session_head_of(en, &want);
     if (h->state_bytes != want.state_bytes || h->page_bytes != want.page_bytes || h->page_tokens != want.page_tokens)
@@ -67,8 +69,14 @@ int session_fits(const struct session *s, const struct q_engine *en, struct q_er
     for (int i = 0; i < h->n_ids; i++)
         if (session_ids(s)[i] < 0 || session_ids(s)[i] >= n_vocab)
             return q_fail(e, Q_EINPUT, "%s: token %d is %d and the model has %d", path, i, session_ids(s)[i], n_vocab);
-    if (h->part[0].length <= ctx) return Q_OK;
-    return q_fail(e, Q_ELIMIT, "%s: the session has %d tokens and the context is %d; -c raises it", path, h->part[0].length, ctx);
+    return Q_OK;
+}
+
+int session_fits(const struct session *s, const struct q_engine *en, struct q_err *e)
+{
+    int rc = session_is_of(s, en, e), first = session_head(s)->part[0].length, ctx = q_engine_ctx(en);
+    if (rc || first <= ctx) return rc;
+    return q_fail(e, Q_ELIMIT, "%s: the session has %d tokens and the context is %d; -c raises it", session_path(s), first, ctx);
 }
 
 int session_find(const struct session *s, const int32_t *ids, int n, int ctx)

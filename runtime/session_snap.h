@@ -11,7 +11,9 @@
 /* text: NULL or zero-terminated; snaps: [n], 1 to SESSION_PARTS, of ascending lengths, at most n_ids. lock and written: session_write's. */
 int session_save(const char *path, const struct q_engine *en, const int32_t *ids, int n_ids, const char *text,
                  const struct q_snap *const *snaps, int n, int *lock, size_t *written, struct q_err *e);
-/* Q_OK if the engine can take what the file has: state id, sizes, token ids, and the shortest checkpoint's length. */
+/* Q_OK if the file is of such an engine: state id, sizes, token ids. */
+int session_is_of(const struct session *s, const struct q_engine *en, struct q_err *e);
+/* The same, and the context has room for the shortest checkpoint. */
 int session_fits(const struct session *s, const struct q_engine *en, struct q_err *e);
 /* The last checkpoint that is a beginning of ids[0, n) of at most n - 1 tokens, and that the context has room for; -1: none. */
 int session_find(const struct session *s, const int32_t *ids, int n, int ctx);

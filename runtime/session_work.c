@@ -1,16 +1,27 @@
 #include "session_work.h"
 #include "scheduler_session.h"
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 int session_work_open(struct session_work *w, const char *path, struct q_err *e)
 {
     struct stat st;
-    *w = (struct session_work){.path = path, .lock = -1};
+    *w = (struct session_work){.lock = -1};
+    char target[Q_PATH];
     if (!path) return Q_OK;
-    if ((w->lock = session_lock(path, e)) < 0) return -w->lock;
-    session_clean_beside(path);
-    if (!fstat(w->lock, &st) && !st.st_size) return Q_OK;
-    int rc = session_open(&w->file, path, e);
+    int rc = session_target(target, path, e);
+    if (rc) return rc;
+    if (!(w->path = strdup(target))) return q_fail(e, Q_EMEM, "no memory for a session");
+    if ((w->lock = session_lock(target, e)) < 0) {
+        rc = -w->lock;
+        session_work_close(w);
+        return rc;
+    }
+    session_clean_beside(target);
+    rc = session_can_write(target, e);
+    if (!rc && !fstat(w->lock, &st) && !st.st_size) return Q_OK;
+    if (!rc) rc = session_open(&w->file, target, e);
     if (rc) session_work_close(w);
     return rc;
 }
@@ -19,13 +30,14 @@ void session_work_close(struct session_work *w)
 {
     session_close(w->file);
     if (w->path) session_unlock(w->lock, w->path);
+    free((char *)w->path);
     *w = (struct session_work){.lock = -1};
 }
 
 int session_work_resume(struct session_work *w, struct q_engine *en, struct q_talk *t, const int32_t *ids, size_t n, struct q_err *e)
 {
     if (!w->file) return Q_OK;
-    int rc = session_fits(w->file, en, e), part = rc ? -1 : session_find(w->file, ids, (int)n, q_engine_ctx(en));
+    int rc = session_is_of(w->file, en, e), part = rc ? -1 : session_find(w->file, ids, (int)n, q_engine_ctx(en));
     if (rc || part < 0) return rc;
     if ((rc = q_sched_load(q_talk_sched(t), 0, w->file, part, e))) return rc;
     session_close(w->file);

@@ -14,16 +14,16 @@
 enum { SESSION_WORK_SNAPS = 2 };
 
 struct session_work {
-    const char *path;        /* borrowed; NULL: there is no session */
+    const char *path;        /* owned: the file that the name leads to over links; NULL: there is no session */
     int lock;
     struct session *file;    /* owned; NULL: it has not begun */
 };
 
-/* path NULL: none. */
+/* path NULL: none. A file that could not be replaced is refused here, before anything is computed for it. */
 int session_work_open(struct session_work *w, const char *path, struct q_err *e);
 void session_work_close(struct session_work *w);
-/* Gives the talk the checkpoint that ids[0, n) go on from, once; without one it reads all. Refuses a file that does not fit the engine, whatever
- * the ids. */
+/* Gives the talk the checkpoint that ids[0, n) go on from, once; without one it reads all. Refuses a file that is not of such an engine,
+ * whatever the ids; one with more tokens than the context is no beginning of them. */
 int session_work_resume(struct session_work *w, struct q_engine *en, struct q_talk *t, const int32_t *ids, size_t n, struct q_err *e);
 /* ids: what the session's tokens are, which begin with those of the talk; NULL: those. text: NULL or the writer's. */
 int session_work_save(struct session_work *w, struct q_talk *t, const int32_t *ids, size_t n, const char *text,

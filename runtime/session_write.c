@@ -22,9 +22,11 @@ struct writer {
     char *piece;             /* owned: [SESSION_PIECE] */
 };
 
+static const char *what(const struct writer *w) { return w->src->what ? w->src->what : "session"; }
+
 static int fail_write(const struct writer *w, struct q_err *e)
 {
-    return q_fail(e, Q_EIO, "%s: cannot write the session: %s", w->dir, strerror(errno));
+    return q_fail(e, Q_EIO, "%s: cannot write the %s: %s", w->dir, what(w), strerror(errno));
 }
 
 static int put_all(struct writer *w, const void *data, size_t n, struct q_err *e)
@@ -61,10 +63,10 @@ static int take_room(struct writer *w, struct q_err *e)
     struct statvfs v;
     double need = (double)w->h.bytes / 1048576;
     if (!fstatvfs(w->fd, &v) && (uint64_t)v.f_bavail * v.f_frsize < w->h.bytes)
-        return q_fail(e, Q_EIO, "%s: the session takes %.1f MiB and %.1f MiB are free on that disk", w->dir, need,
+        return q_fail(e, Q_EIO, "%s: the %s takes %.1f MiB and %.1f MiB are free on that disk", w->dir, what(w), need,
                       (double)v.f_bavail * (double)v.f_frsize / 1048576);
     if (!fallocate(w->fd, 0, 0, (off_t)w->h.bytes) || errno == EOPNOTSUPP || errno == ENOSYS) return Q_OK;
-    return q_fail(e, Q_EIO, "%s: no room for the session's %.1f MiB: %s", w->dir, need, strerror(errno));
+    return q_fail(e, Q_EIO, "%s: no room for the %s's %.1f MiB: %s", w->dir, what(w), need, strerror(errno));
 }
 
 static int put_block(struct writer *w, const void *data, size_t n, struct q_err *e)

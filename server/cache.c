@@ -24,7 +24,7 @@ static size_t host_share(const struct q_engine *en)
 }
 
 static int open_files(struct cache *c, const struct cache_opts *o, struct q_engine *en, const struct q_sched_engine *se, char dir[PATH_MAX],
-                      struct q_err *e)
+                      void (*say)(void *, const char *), void *say_arg, struct q_err *e)
 {
     int rc = Q_OK;
     if (o->dir) {
@@ -33,7 +33,7 @@ static int open_files(struct cache *c, const struct cache_opts *o, struct q_engi
         rc = xdg_dir(XDG_CACHE, dir, PATH_MAX - 16, e);
         if (!rc) strcat(dir, "/checkpoints");
     }
-    return rc ? rc : q_tree_files_open(&c->files, dir, o->disk_bytes, &se->tree, q_engine_state_id(en), e);
+    return rc ? rc : q_tree_files_open(&c->files, dir, o->disk_bytes, &se->tree, q_engine_state_id(en), say, say_arg, e);
 }
 
 static double mib(size_t bytes) { return (double)bytes / 1048576; }
@@ -56,7 +56,7 @@ int cache_open(struct cache **out, const struct cache_opts *o, struct q_engine *
     char dir[PATH_MAX] = "";
     struct cache *c = calloc(1, sizeof *c);
     if (!c) return q_fail(e, Q_EMEM, "no memory for a cache of checkpoints");
-    int on = se->cache.max_snaps > 0, rc = on && o->disk_bytes ? open_files(c, o, en, se, dir, e) : Q_OK;
+    int on = se->cache.max_snaps > 0, rc = on && o->disk_bytes ? open_files(c, o, en, se, dir, say, say_arg, e) : Q_OK;
     if (rc) {
         cache_close(c);
         return rc;

@@ -112,9 +112,11 @@ static const struct q_tree_engine engine = {.page_tokens = PAGE, .state_bytes = 
 
 /* ---- a disk ---- */
 
+static int disk_full;
+
 static int save(void *arg, const int32_t *ids, int n, const void *state, const void *const *page, struct q_tree_file *f, struct q_err *e)
 {
-    struct file *to = files;
+    struct file *to = disk_full ? files + FILES : files;
     while (to < files + FILES && to->n) to++;
     if (to == files + FILES) return q_fail(e, Q_EIO, "the disk is full");
     *to = (struct file){.n = n, .shared = f->shared, .state = *(const struct state *)state};
@@ -169,7 +171,8 @@ static const struct q_tree_disk disk = {.save = save, .load = load, .drop = drop
 /* ---- helpers ---- */
 
 static char said[200];
-static void say(void *arg, const char *line) { snprintf(said, sizeof said, "%s", line); }
+static int n_said;
+static void say(void *arg, const char *line) { n_said++, snprintf(said, sizeof said, "%s", line); }
 
 static struct q_tree *open_tree(int max_snaps, size_t host, size_t on_disk)
 {
@@ -177,6 +180,7 @@ static struct q_tree *open_tree(int max_snaps, size_t host, size_t on_disk)
     const struct q_tree_opts o = {.max_snaps = max_snaps, .device_bytes = SIZE_MAX, .host_bytes = host, .disk_bytes = on_disk, .disk = &disk,
                                   .flush_s = 10, .say = say};
     said[0] = 0;
+    n_said = disk_full = 0;
     pages_left = 1;
     read_fails = 0;
     assert_int_equal(q_tree_open(&t, &engine, &o, NULL), Q_OK);
@@ -479,6 +483,37 @@ static void test_a_disk_budget(void **state)
     close_tree(t);
 }
 
+/* What a disk refuses is said once, until it took something again. */
+static void test_a_full_disk_is_said_once(void **state)
+{
+    struct q_tree *t = fresh(4, 1 << 16, 1 << 16);
+    for (int round = 1; round <= 2; round++) {
+        for (int i = 0; i < 4; i++) {
+            disk_full = i < 3;
+            put(t, text(10 * round + i, 0, 0), 100, 1);
+            settle(t, 1);
+            assert_int_equal(n_said, round);
+        }
+        assert_string_equal(said, "the disk is full");
+    }
+    close_tree(t);
+}
+
+static void test_a_budget_below_a_checkpoint_is_said_once(void **state)
+{
+    struct q_tree *t = fresh(4, 1 << 16, sizeof(struct state));    /* not even the shortest */
+    assert_int_equal(n_said, 1);
+    assert_non_null(strstr(said, "a checkpoint on disk takes"));
+    for (int i = 0; i < 3; i++) put(t, text(i, 0, 0), 100, 1), settle(t, 1);
+    assert_int_equal(n_said, 1);
+    close_tree(t);
+    t = fresh(4, 1 << 16, sizeof(struct state) + 3 * PAGE * sizeof(int32_t));   /* short ones, but not this one */
+    assert_int_equal(n_said, 0);
+    for (int i = 0; i < 3; i++) put(t, text(i, 0, 0), 20 * PAGE < MOST ? 20 * PAGE : MOST - 1, 1), settle(t, 1);
+    assert_int_equal(n_said, 1);
+    close_tree(t);
+}
+
 /* Anything in any order: whatever is got is a beginning of what was asked for, whichever way it went. */
 static void test_random_interleavings(void **state)
 {
@@ -529,6 +564,8 @@ int main(void)
         cmocka_unit_test(test_the_disk_survives),
         cmocka_unit_test(test_a_torn_file_is_a_miss),
         cmocka_unit_test(test_a_disk_budget),
+        cmocka_unit_test(test_a_full_disk_is_said_once),
+        cmocka_unit_test(test_a_budget_below_a_checkpoint_is_said_once),
         cmocka_unit_test(test_random_interleavings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -385,6 +385,44 @@ static void test_locks(void **state)
     assert_int_equal(session_lock(dir, &e), -Q_EINPUT);
 }
 
+/* A link is what its owner made: the file that it leads to is replaced, there or not. */
+static void test_links(void **state)
+{
+    struct q_err e;
+    char target[Q_PATH];
+    assert_int_equal(mkdir(at("links"), 0700), 0);
+    assert_int_equal(symlink("../far.session", at("links/one")), 0);
+    assert_int_equal(symlink("links/one", at("two")), 0);
+    assert_int_equal(symlink("round", at("round")), 0);
+    assert_int_equal(session_target(target, at("two"), &e), Q_OK);     /* dangling */
+    assert_string_equal(target, at("links/../far.session"));
+    save(target, 2);
+    assert_int_equal(session_target(target, at("two"), &e), Q_OK);
+    assert_int_equal(read_whole(at("two"), 2, &e), Q_OK);
+    assert_int_equal(session_target(target, at("far.session"), &e), Q_OK);
+    assert_string_equal(target, at("far.session"));
+    assert_int_equal(session_target(target, at("round"), &e), Q_EIO);
+}
+
+/* In a process that is not root's, who may write anywhere. */
+static void test_a_folder_that_cannot_be_written(void **state)
+{
+    struct q_err e;
+    int status;
+    assert_int_equal(session_can_write(at("a.session"), &e), Q_OK);
+    assert_int_equal(session_can_write("a.session", &e), Q_OK);
+    assert_int_equal(mkdir(at("shut"), 0555), 0);
+    assert_int_equal(chmod(dir, 0755), 0);
+    pid_t child = fork();
+    if (!child) {
+        if (!getuid() && setuid(65534)) _exit(3);
+        int rc = session_can_write(at("shut/a.session"), &e);
+        _exit(rc == Q_EIO && strstr(e.text, "its folder cannot be written") ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 /* ---- directories ---- */
 
 static void age(const char *name, int seconds)
@@ -440,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_there_and_back),     cmocka_unit_test(test_many_pieces),   cmocka_unit_test(test_every_damage),
         cmocka_unit_test(test_lying_heads),        cmocka_unit_test(test_another_engine), cmocka_unit_test(test_shrinks_while_read),
         cmocka_unit_test(test_killed_writer),      cmocka_unit_test(test_failing_writers), cmocka_unit_test(test_locks),
+        cmocka_unit_test(test_links),               cmocka_unit_test(test_a_folder_that_cannot_be_written),
         cmocka_unit_test(test_directories)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
