@@ -277,7 +277,7 @@ int cmd_chat(int argc, char **argv)
     int stop = parse_args(&c, argc, argv);
     if (stop) return stop - 1;
     if (!c.url) cli_sampling_seed(&c.sampling);
-    chat_show_open(&c.show, c.hide_thinking);
+    chat_show_open(&c.show, c.hide_thinking, c.cli.quiet);
     int rc = open_chat(&c, &e);
     if (rc) c.failed = cli_fail(&c.cli, &e);
     else if (!c.url) cli_sampling_fact(&c.sampling, &c.cli);

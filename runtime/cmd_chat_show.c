@@ -7,11 +7,11 @@
 #define DIM "\033[2m"
 #define PLAIN "\033[0m"
 
-void chat_show_open(struct chat_show *s, int hide_thinking)
+void chat_show_open(struct chat_show *s, int hide_thinking, int quiet)
 {
     memset(s, 0, sizeof *s);
-    s->hide_thinking = hide_thinking;
     s->terminal = isatty(STDOUT_FILENO);
+    s->hide_thinking = hide_thinking || (quiet && !s->terminal);
 }
 
 void chat_show_close(struct chat_show *s)

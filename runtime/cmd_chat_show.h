@@ -15,7 +15,8 @@ struct chat_show {
     struct tok_text text[2];    /* owned, zero-terminated between answers: by enum q_part */
 };
 
-void chat_show_open(struct chat_show *s, int hide_thinking);
+/* quiet: nothing goes to standard error. */
+void chat_show_open(struct chat_show *s, int hide_thinking, int quiet);
 void chat_show_close(struct chat_show *s);
 void chat_show_begin(struct chat_show *s);
 /* Non-zero: it cannot be shown or kept. */
