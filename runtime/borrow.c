@@ -57,10 +57,11 @@ static int cpu_has_path(const struct q_card *c, const char *isa)
     return !card_parse(&path, key, NULL) && c->isa & best_path(path.isa);
 }
 
-static int is_mma(const char *path) { return !strncmp(path, "mma", 3); }
+static int is_mma(const char *path) { return !strncmp(ceiling_of_path(path), "mma", 3); }
 
 static int cuda_has_path(const struct q_card *c, const char *path)
 {
+    if (!strcmp(path, "wgmma")) return !c->without_mma && c->cc == 90;
     if (is_mma(path)) return !c->without_mma && c->cc >= (strcmp(ceiling_of_path(path), "mma_i8") ? 70 : 75);
     if (!strcmp(path, "dp4a")) return c->cc >= 61 && !c->without_dp4a;
     return strcmp(path, "hfma2") || c->cc == 60 || c->cc == 62 || c->cc >= 70;

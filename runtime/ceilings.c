@@ -80,7 +80,7 @@ const char *ceiling_of_path(const char *path)
 {
     for (int i = 1; i < CEILINGS; i++)
         if (!strcmp(ceilings[i].what, path)) return ceilings[i].what;
-    return strncmp(path, "mma", 3) ? "ffma" : "mma_f16";
+    return strstr(path, "mma") ? "mma_f16" : "ffma";   /* wgmma is of the same units; a ceiling of its own is not measured */
 }
 
 double ceiling_rate(const struct q_roofs *r, const char *path)

@@ -12,7 +12,7 @@ int ceilings_enter(struct q_roofs *r, const struct record *record);
 /* Sets int8 and fp32, what products are judged by, from the rates of instructions: bytes are multiplied by dp4a and mma_i8, without these as
  * halves or floats. */
 void ceilings_sum(struct q_roofs *r);
-/* The ceiling's name for a param `path` ("mma_i8" for itself, "ffma" where a path names no instruction), and its rate. */
+/* The ceiling's name for a param `path` ("mma_i8" for itself, "mma_f16" for others of the tensor cores, else "ffma"), and its rate. */
 const char *ceiling_of_path(const char *path);
 double ceiling_rate(const struct q_roofs *r, const char *path);
 

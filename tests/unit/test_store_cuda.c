@@ -13,6 +13,7 @@
 #define HASH_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define HASH_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 #define CARD "cuda:sm_80,sms=70,l2=4096,bus=4096,smem=163"
+#define HOPPER "cuda:sm_90,sms=132,l2=61440,bus=6016,smem=227"
 #define HEALTHY "cuda:sm_80,sms=108,l2=40960,bus=5120,smem=163"
 #define SMALLER "cuda:sm_86,sms=28,l2=3072,bus=192,smem=99"
 #define VOLTA "cuda:sm_70,sms=80,l2=6144,bus=4096,smem=96"
@@ -269,6 +270,20 @@ static void a_card_taken_without_its_cores_borrows_none(void **state)
     assert_int_equal(store_find(f->s, &k, &layer, &r, NULL), Q_EMISS);
 }
 
+/* wgmma is of the tensor cores, though its name begins otherwise. */
+static void wgmma_is_not_borrowed_without_them(void **state)
+{
+    struct fixture *f = *state;
+    struct record r;
+    struct store_key k = { "matmul", SHAPE, 0, 0, "pinned", HOPPER ",without=mma", HASH_A };
+    int layer = 0;
+    assert_string_equal(ceiling_of_path("wgmma"), "mma_f16");
+    put_winner(f, HOPPER, "wgmma", 600e12, 4e12);
+    assert_int_equal(store_find(f->s, &k, &layer, &r, NULL), Q_EMISS);
+    put_winner(f, HOPPER, "hfma2", 130e12, 4e12);
+    assert_int_equal(store_find(f->s, &k, (layer = 0, &layer), &r, NULL), 0);
+}
+
 static void put_tile(struct fixture *f, const char *card, const char *origin, int rows, const char *params)
 {
     struct record r = base("matmul", SHAPE, card, params);
@@ -456,6 +471,7 @@ int main(void)
         T(a_launch_comes_back_whole), T(launches_that_no_card_takes_are_refused), T(a_cubin_lies_beside_shared_objects), T(ceilings_are_read_from_records),
         T(fused_down_cores_take_no_healthy_winner), T(healthy_cores_take_it), T(nothing_measured_no_tensor_cores),
         T(nearest_is_the_same_capability_then_multiprocessors), T(a_card_taken_without_its_cores_borrows_none),
+        T(wgmma_is_not_borrowed_without_them),
         T(the_ladder_from_its_last_rung_to_its_first), T(buckets_on_the_ladder), T(every_part_of_a_key_counts), T(shipped_records_are_the_last_of_winners),
         T(a_fused_down_card_takes_no_shipped_winner), T(shipped_records_of_another_card_are_borrowed), T(a_damaged_line_costs_itself_alone),
     };
