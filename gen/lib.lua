@@ -85,6 +85,21 @@ function lib.f32(x)
   return s .. "f"
 end
 
+-- Formats of K and V (templates/kv_append/args.h): values of a run that share a rotation, bytes of a token's codes in a head, its scales.
+function lib.kv_run(head_dim) return math.min(head_dim & -head_dim, 256) end
+function lib.kv_plain(format) return format == "f16" or format == "f32" end
+function lib.kv_rotated(format) return format == "r3" or format == "r4" end
+function lib.kv_code_bytes(format, head_dim)
+  return ({ f32 = 4 * head_dim, f16 = 2 * head_dim, q8 = head_dim, r4 = head_dim // 2, r3 = head_dim // 32 * 12 })[format]
+end
+function lib.kv_per_scale(format, head_dim) return format == "q8" and 32 or lib.kv_run(head_dim) end
+function lib.kv_scales(format, head_dim) return lib.kv_plain(format) and 0 or head_dim // lib.kv_per_scale(format, head_dim) end
+function lib.kv_token_bytes(format, head_dim) return lib.kv_code_bytes(format, head_dim) + 2 * lib.kv_scales(format, head_dim) end
+
+-- A `require` row for shapes with fk and perhaps fv.
+lib.kv_whole_runs = { "formats with scales need heads of whole runs of 32", function(p)
+  return p.head_dim % 32 == 0 or lib.kv_plain(p.fk) and (not p.fv or lib.kv_plain(p.fv)) end }
+
 function lib.ceil_div(a, b) return (a + b - 1) // b end
 function lib.round_up(a, b) return (a + b - 1) // b * b end
 function lib.is_pow2(n) return n > 0 and n & (n - 1) == 0 end

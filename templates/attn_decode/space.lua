@@ -9,7 +9,6 @@ local function registers(p) return lib.width(p.isa) == 16 and 32 or 16 end
 -- many registers are shared out over several blocks.
 local function group_of(p) return p.heads // p.kv_heads end
 local function is(p, path) return p.path == path end
-local function is_rotated(format) return format == "r3" or format == "r4" end
 
 -- Heads of a block: the most that divide the group and take at most 64 values of o a lane; of mma, 8.
 local function share(p)
@@ -32,16 +31,6 @@ local function row_bytes(p)
   return 8 * n + (p.out ~= "q8" and 4 * n or 0) + (p.out ~= "f32" and n + n // 4 or 0)
 end
 
--- Bytes that a token of a KV head takes in a format, codes and scales (kv_append/args.h).
-local function token_bytes(p, format)
-  local n, run = p.head_dim, math.min(p.head_dim & -p.head_dim, 256)
-  local of = { f16 = 2 * n, f32 = 4 * n, q8 = n + n // 16, r4 = n // 2 + 2 * (n // run), r3 = 3 * n // 8 + 2 * (n // run) }
-  return of[format]
-end
-local function is_plain(format) return format == "f16" or format == "f32" end
-local whole_runs = { "formats with scales need heads of whole runs of 32", function(p)
-  return p.head_dim % 32 == 0 or is_plain(p.fk) and is_plain(p.fv) end }
-
 local whole_blocks = { "out as int8 needs whole blocks of 32 in a head", function(p) return p.out == "f32" or p.head_dim % 32 == 0 end }
 
 -- mma: what the head and its formats allow; dynamic shared memory as mma.cu.in lays it out.
@@ -54,7 +43,7 @@ local function pitch(p, f)
   return f == "f16" and 2 * n + 16 or f == "q8" and n + 32 or f == "r4" and n // 2 + 32 or n // 32 * 12
 end
 local function tile_bytes(p, f)
-  local scales = f == "q8" and p.head_dim // 32 or is_rotated(f) and 1 or 0
+  local scales = f == "q8" and p.head_dim // 32 or lib.kv_rotated(f) and 1 or 0
   return 16 * p.unroll * (pitch(p, f) + 2 * scales)
 end
 local function mma_bytes(p)
@@ -65,7 +54,7 @@ local function mma_fits(p, card) return card.has.mma_f16 == true and mma_takes(p
 
 -- dp4a and staged: what they take, and their dynamic shared memory.
 local function dp4a_takes(p)
-  return not is_plain(p.fk) and not is_plain(p.fv) and lib.is_pow2(p.head_dim) and p.head_dim >= 32 and p.head_dim <= 256
+  return not lib.kv_plain(p.fk) and not lib.kv_plain(p.fv) and lib.is_pow2(p.head_dim) and p.head_dim >= 32 and p.head_dim <= 256
 end
 local function staged_takes(p)
   return p.fk ~= "f32" and p.fv ~= "f32" and lib.is_pow2(p.head_dim) and p.head_dim >= 32 and p.head_dim <= 256
@@ -86,10 +75,10 @@ end
 -- The second phase: dimensions of a block, whole heads where they are rotated back, and its threads.
 local function merging(p)
   if is(p, "tree") then
-    local n = is_rotated(p.fv) and p.head_dim or 64
+    local n = lib.kv_rotated(p.fv) and p.head_dim or 64
     return n, n
   end
-  if is_rotated(p.fv) then return p.head_dim, p.head_dim >= 128 and 512 or 256 end
+  if lib.kv_rotated(p.fv) then return p.head_dim, p.head_dim >= 128 and 512 or 256 end
   return math.min(64, p.head_dim), 256
 end
 
@@ -102,7 +91,7 @@ end
 -- Dynamic shared memory of the first phase; tree's are rotated queries.
 local function phase_bytes(p)
   return is(p, "mma") and mma_bytes(p) or is(p, "dp4a") and dp4a_bytes(p) or is(p, "staged") and staged_bytes(p)
-    or is(p, "tree") and is_rotated(p.fk) and 4 * group_of(p) * p.head_dim or 0
+    or is(p, "tree") and lib.kv_rotated(p.fk) and 4 * group_of(p) * p.head_dim or 0
 end
 
 -- Rings of mma, in the order of preference, with three blocks a multiprocessor where they fit. Cards without copies beside the threads gain nothing
@@ -131,7 +120,7 @@ local cuda = {
   require = {
     { "heads are a multiple of kv_heads, at most 16 to one", function(p) return p.heads % p.kv_heads == 0 and group_of(p) <= 16 end },
     { "the head is at most 1024 wide", function(p) return p.head_dim <= 1024 end },
-    whole_blocks, whole_runs,
+    whole_blocks, lib.kv_whole_runs,
     { "tree has one form: chunks of 256, a warp a token, four at a time", function(p)
       return not is(p, "tree") or p.chunk == 256 and p.lanes == 32 and p.unroll == 4 end },
     { "stages of shared memory are mma's", function(p) return is(p, "mma") or p.stages == 1 end },
@@ -201,7 +190,7 @@ return {
     { "heads are a multiple of kv_heads, at most 16 to one", function(p)
       return p.heads % p.kv_heads == 0 and p.heads // p.kv_heads <= 16 end },
     { "the head is at most 1024 wide", function(p) return p.head_dim <= 1024 end },
-    whole_blocks, whole_runs,
+    whole_blocks, lib.kv_whole_runs,
     { "no more rows share a load than heads share a key, or rows are wasted in decode", function(p)
       return p.rows == 1 or p.rows < 2 * (p.heads // p.kv_heads) end },
     { "the partial sums of a score stay in registers", function(p)
@@ -217,7 +206,7 @@ return {
   end,
   numerics = lib.numerics_by_fma,
   bytes = function(p, rows, past)
-    return (past + rows) * p.kv_heads * (token_bytes(p, p.fk) + token_bytes(p, p.fv)) + rows * row_bytes(p)
+    return (past + rows) * p.kv_heads * (lib.kv_token_bytes(p.fk, p.head_dim) + lib.kv_token_bytes(p.fv, p.head_dim)) + rows * row_bytes(p)
   end,
   ops = function(p, rows, past) return rows * (past + 1) * p.heads * p.head_dim * 4 end,
   cuda = cuda,

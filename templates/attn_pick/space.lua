@@ -1,16 +1,7 @@
 -- A part of the team, or a few warps, take pages of K for the probes of some blocks of rows; then one takes a block and KV head and chooses.
 local function group(p) return p.heads // p.kv_heads end
-local function is_plain(format) return format == "f16" or format == "f32" end
-
--- Bytes of a token's codes and scales for a KV head (kv_append/args.h).
-local function token_bytes(p)
-  local n, run = p.head_dim, math.min(p.head_dim & -p.head_dim, 256)
-  local of = { f16 = 2 * n, f32 = 4 * n, q8 = n + n // 16, r4 = n // 2 + 2 * (n // run), r3 = 3 * n // 8 + 2 * (n // run) }
-  return of[p.fk]
-end
 
 local groups = { "heads are a multiple of kv_heads, at most 16 to one", function(p) return p.heads % p.kv_heads == 0 and group(p) <= 16 end }
-local whole_runs = { "formats with scales need heads of whole runs of 32", function(p) return p.head_dim % 32 == 0 or is_plain(p.fk) end }
 local widest = { "the head is at most 1024 wide", function(p) return p.head_dim <= 1024 end }
 
 -- CUDA. `mma`: a warp has 16 probe rows in registers, keys of a page lie in shared memory as halves, in one or two buffers.
@@ -27,7 +18,7 @@ local cuda_order = { { path = "mma", warps = 8, stages = 2 }, { path = "mma", wa
 local cuda = {
   params = { { "path", { "mma", "lanes" } }, { "warps", { 4, 8 } }, { "stages", { 1, 2 } } },
   require = {
-    groups, whole_runs, widest,
+    groups, lib.kv_whole_runs, widest,
     { "mma needs fp16 matrix instructions for 16 rows (sm_75), whole steps of 16 in a head of at most 256, 16 rows a warp and a buffer of 4 warps",
       function(p, card) return not is_mma(p) or mma_fits(p, card) end },
     { "lanes has one form", function(p) return is_mma(p) or p.warps == 8 and p.stages == 1 end },
@@ -51,14 +42,14 @@ local cuda = {
 return {
   shape = { "heads", "kv_heads", "head_dim", { "fk", { "f16", "f32", "q8", "r4", "r3" } } },
   params = { { "isa", lib.isa }, { "fma", lib.fma } },
-  require = { groups, whole_runs, widest, lib.card_has_isa, lib.fma_fits_isa },
+  require = { groups, lib.kv_whole_runs, widest, lib.card_has_isa, lib.fma_fits_isa },
   default = function(p, card, numerics)
     local isa = lib.default_isa(p, card)
     return { isa = isa, fma = lib.default_fma(isa, numerics) }
   end,
   numerics = lib.numerics_by_fma,
   bytes = function(p, rows, past)
-    return (past + rows) * p.kv_heads * token_bytes(p) + rows // 16 * p.heads * (4 * p.head_dim + (past + rows) // 4)
+    return (past + rows) * p.kv_heads * lib.kv_token_bytes(p.fk, p.head_dim) + rows // 16 * p.heads * (4 * p.head_dim + (past + rows) // 4)
   end,
   ops = function(p, rows, past) return rows // 16 * (past + rows // 2 + 1) * p.heads * p.head_dim * 2 + 1 end,
   cuda = cuda,

@@ -5,15 +5,6 @@ local function registers(p) return lib.width(p.isa) == 16 and 32 or 16 end
 local function group(p) return p.heads // p.kv_heads end
 local function query_rows(p) return math.max(1, p.tile // group(p)) * group(p) end
 
--- Bytes that a token of a KV head takes in a format, codes and scales (kv_append/args.h).
-local function token_bytes(p, format)
-  local n, run = p.head_dim, math.min(p.head_dim & -p.head_dim, 256)
-  local of = { f16 = 2 * n, f32 = 4 * n, q8 = n + n // 16, r4 = n // 2 + 2 * (n // run), r3 = 3 * n // 8 + 2 * (n // run) }
-  return of[format]
-end
-local function is_plain(format) return format == "f16" or format == "f32" end
-local function is_rotated(format) return format == "r3" or format == "r4" end
-
 -- CUDA. A block takes whole groups of heads for some rows of a sequence: at most `tile` query rows, more only if one group has more.
 -- `tree`: the canonical order, any shape. `ffma`: a thread a few tokens, then a few dimensions. `mma`: a warp 16 query rows, K and V as halves
 -- in shared memory, in `stages` places each; q and the weights are as many halves as `terms` says. `split`: ways to cut the tokens, in steps of
@@ -24,21 +15,21 @@ local function cuda_rows(p) return has_tiles(p) and p.tile or query_rows(p) end
 local function threads(p) return 32 * p.warps end
 local function halves(p) return p.fk == "f16" and p.fv == "f16" end
 local function pitch(p) return p.head_dim % 64 == 0 and p.head_dim or p.head_dim + 8 end
-local function codes_bytes(p, format) return is_plain(format) and 0 or token_bytes(p, format) end
+local function codes_bytes(p, format) return lib.kv_plain(format) and 0 or lib.kv_token_bytes(format, p.head_dim) end
 -- Dynamic: queries, keys and values; where copies run beside the threads, codes of the runs that come. Static: what a tile is, scales.
 local function mma_bytes(p, card)
   local codes = card.has.cp_async and codes_bytes(p, p.fk) + codes_bytes(p, p.fv) or 0
   return 2 * pitch(p) * (p.terms * p.tile + 2 * p.stages * p.chunk) + 2 * p.chunk * codes + (p.path == "wgmma" and 1024 or 0)
 end
 local function mma_static(p)
-  return 128 + 4 * p.tile + (is_plain(p.fk) and 0 or 8 * p.chunk) + (is_plain(p.fv) and 0 or 16 * p.chunk)
+  return 128 + 4 * p.tile + (lib.kv_plain(p.fk) and 0 or 8 * p.chunk) + (lib.kv_plain(p.fv) and 0 or 16 * p.chunk)
 end
 local function ffma_bytes(p)
   local rows = query_rows(p)
   return 160 + 4 * rows * (p.head_dim + 1) + math.max(80 * p.chunk, 4 * rows * (p.chunk + 4))
 end
 local function tree_bytes(p)
-  local turned = is_rotated(p.fk) or is_rotated(p.fv)
+  local turned = lib.kv_rotated(p.fk) or lib.kv_rotated(p.fv)
   return query_rows(p) * (4 * 260 + (turned and 4 * p.head_dim or 0) + 24) + 16
 end
 local function is(p, path) return p.path == path end
@@ -46,11 +37,11 @@ local function is(p, path) return p.path == path end
 -- Formats that mma takes, for K or V. Where a token has several scales they are in relation to the largest, rounded to a half; a rotated head is
 -- one run.
 local function mma_reads(p, format)
-  if is_rotated(format) then return lib.is_pow2(p.head_dim) and p.head_dim >= 32 end
+  if lib.kv_rotated(format) then return lib.is_pow2(p.head_dim) and p.head_dim >= 32 end
   return format == "f16" or format == "q8" and p.terms == 1
 end
 -- Whether a token has scales that are in relation to the largest.
-local function has_parts(p, format) return not is_plain(format) and not (is_rotated(format) and lib.is_pow2(p.head_dim) and p.head_dim <= 256) end
+local function has_parts(p, format) return not lib.kv_plain(format) and not (lib.kv_rotated(format) and lib.is_pow2(p.head_dim) and p.head_dim <= 256) end
 local function mma_reads_both(p) return mma_reads(p, p.fk) and mma_reads(p, p.fv) and (halves(p) or p.stages == 2) end
 
 local function mma_fits(p, card)
@@ -91,9 +82,6 @@ local function row_bytes(p)
   return 8 * n + (p.out ~= "q8" and 4 * n or 0) + (p.out ~= "f32" and n + n // 4 or 0)
 end
 
-local whole_runs = { "formats with scales need heads of whole runs of 32", function(p)
-  return p.head_dim % 32 == 0 or is_plain(p.fk) and is_plain(p.fv) end }
-
 local whole_blocks = { "out as int8 needs whole blocks of 32 in a head", function(p) return p.out == "f32" or p.head_dim % 32 == 0 end }
 
 local cuda = {
@@ -102,7 +90,7 @@ local cuda = {
   require = {
     { "heads are a multiple of kv_heads, at most 16 to one", function(p) return p.heads % p.kv_heads == 0 and group(p) <= 16 end },
     { "the head is at most 1024 wide", function(p) return p.head_dim <= 1024 end },
-    whole_blocks, whole_runs,
+    whole_blocks, lib.kv_whole_runs,
     { "mma needs fp16 matrix instructions for 16 rows (sm_75)", function(p, card) return not is(p, "mma") or card.has.mma_f16 == true end },
     lib.card_has("wgmma is an instruction of sm_90 alone", function(p) return is(p, "wgmma") and "wgmma" end),
     { "wgmma has whole warpgroups, runs of 64 tokens in two stages, one term and a head of 128 or 256", function(p)
@@ -157,7 +145,7 @@ return {
   require = {
     { "heads are a multiple of kv_heads, at most 16 to one", function(p)
       return p.heads % p.kv_heads == 0 and group(p) <= 16 end },
-    whole_blocks, whole_runs,
+    whole_blocks, lib.kv_whole_runs,
     { "the tile of accumulators stays in registers", function(p) return (p.rows + 1) * p.vecs + 1 <= registers(p) end },
     { "the tile, in whole groups of rows, fits attn_work (64 query rows)", function(p)
       return lib.round_up(query_rows(p), p.rows) <= 64 end },
@@ -178,7 +166,7 @@ return {
   end,
   -- Each row tile reads the sequence's K and V once; the first reading comes from memory, the others from a cache.
   bytes = function(p, rows, past)
-    return (past + rows) * p.kv_heads * (token_bytes(p, p.fk) + token_bytes(p, p.fv)) + rows * row_bytes(p)
+    return (past + rows) * p.kv_heads * (lib.kv_token_bytes(p.fk, p.head_dim) + lib.kv_token_bytes(p.fv, p.head_dim)) + rows * row_bytes(p)
   end,
   ops = function(p, rows, past) return (rows * past + rows * (rows + 1) // 2) * p.heads * p.head_dim * 4 end,
   cuda = cuda,
