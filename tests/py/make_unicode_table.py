@@ -100,8 +100,14 @@ def main():
 #include "unicode.h"
 
 const struct uc_range uc_ranges[] = {{""")
-    for first, last, v in rows:
-        print(f"    {{0x{first:04X}, 0x{last:04X}, {NAMES[v & 7]}{' | UC_SLOW' if v & SLOW else ''}}},")
+    items = (f"{{0x{first:04X}, 0x{last:04X}, {NAMES[v & 7]}{' | UC_SLOW' if v & SLOW else ''}}}," for first, last, v in rows)
+    line = "   "
+    for item in items:
+        if len(line) + 1 + len(item) > 150:
+            print(line)
+            line = "   "
+        line += " " + item
+    print(line)
     print(f"}};\nconst unsigned uc_range_count = {len(rows)};")
 
 
