@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "gate_impl.h"
 #include "gate_plan.h"
+#include "runtime/clock.h"
 #include "runtime/model.h"
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -267,7 +268,7 @@ int gate_run(const struct gate_opts *o, struct found_list *l, char *summary, siz
     char *text = NULL;
     size_t n = 0;
     summary[0] = 0;
-    g.start = progress_now();
+    g.start = clock_s();
     set_budget(&g);
     g.report = open_memstream(&text, &n);
     int rc = store_workdir(o->build->store, g.dir, e);

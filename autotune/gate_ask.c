@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "gate_ask.h"
 #include "child.h"
+#include "runtime/clock.h"
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <poll.h>
@@ -41,7 +42,7 @@ static void take_line(struct talk *t, const char *line)
 {
     cJSON *j = cJSON_Parse(line);
     const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(j, "text"));
-    double now = progress_now();
+    double now = clock_s();
     if (t->text[0] && text && now - t->heard > t->a->slowest) t->a->slowest = now - t->heard;
     t->heard = now;
     if (!text) {
@@ -72,7 +73,7 @@ static enum heard listen_to(struct talk *t)
 {
     while (!t->answer) {
         struct pollfd fds[2] = { { t->child.fd, POLLIN, 0 }, { t->a->signal_fd, POLLIN, 0 } };
-        double left = t->heard + (t->text[0] ? t->a->silence_s : t->a->load_s) - progress_now();
+        double left = t->heard + (t->text[0] ? t->a->silence_s : t->a->load_s) - clock_s();
         if (left <= 0) return LATE;
         int k = poll(fds, 2, left > 1 ? 1000 : (int)(left * 1000) + 1);
         if (k > 0 && fds[1].revents & POLLIN) return INTERRUPTED;
@@ -108,7 +109,7 @@ static int talk(struct talk *t, const char *line, struct q_err *e)
     char *argv[] = { (char *)t->a->program, "--gate", NULL };
     int to, status = -1, rc = child_start_talk(&t->child, argv, &to, e);
     if (rc) return q_fail(e, Q_EIO, "%s", e->text);
-    t->heard = t->told = progress_now();
+    t->heard = t->told = clock_s();
     enum heard h = send_line(to, line) ? ENDED : listen_to(t);
     close(to);
     child_kill(&t->child);      /* it has nothing left to do */

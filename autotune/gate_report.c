@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "gate_impl.h"
+#include "runtime/clock.h"
 #include "runtime/store_impl.h"
 #include "runtime/xdg.h"
 #include <stdlib.h>
@@ -97,7 +98,7 @@ void gate_summarise(const struct gate *g, const struct score *s, const struct sc
     if (t->synthetic) snprintf(marks, sizeof marks, "mean 1 - cosine %.3g", s->angle);
     else snprintf(marks, sizeof marks, "%d first choices differ beyond a margin of %.1f%s", s->exceptions, GATE_MARGIN, base_differ);
     snprintf(dst, cap, "gate passed: %d positions, %d of them %s, of %s; mean KLD %.3g%s; %s%s; %.1f s", t->n_rows, c.answers,
-             t->synthetic ? "given one by one" : "continued greedily", texts, s->kld, base_kld, marks, against, progress_now() - g->start);
+             t->synthetic ? "given one by one" : "continued greedily", texts, s->kld, base_kld, marks, against, clock_s() - g->start);
 }
 
 void gate_write_report(const struct gate *g, const char *text, size_t n)

@@ -13,6 +13,7 @@
 #include "gate_score.h"
 #include "gate_walk.h"
 #include "progress.h"
+#include "runtime/clock.h"
 #include "runtime/model.h"
 #include <cjson/cJSON.h>
 #include <signal.h>
@@ -95,7 +96,7 @@ static int reference_step(void *arg, int text, int pos)
 {
     struct job *j = arg;
     tell_alive(j, text, pos);
-    return progress_now() - j->start > j->patience ? WALK_STOP : Q_OK;
+    return clock_s() - j->start > j->patience ? WALK_STOP : Q_OK;
 }
 
 static int reference_row(void *arg, int text, int pos, const float *logits, struct q_err *e)
@@ -121,7 +122,7 @@ static int settle_cut(struct job *j, struct trace_unit *u, int rows)
 static int reference_unit(struct job *j, struct trace_unit *u, struct q_err *e)
 {
     int rows = j->t->n_rows;
-    if (!u->chosen || progress_now() - j->start > j->patience) return Q_OK;
+    if (!u->chosen || clock_s() - j->start > j->patience) return Q_OK;
     int rc = walk_unit(&j->walk, u, e);
     if (rc && rc != WALK_STOP) return rc;
     u->done = !rc || settle_cut(j, u, rows);
@@ -150,7 +151,7 @@ static int has(const struct trace *t, int large)
 static int reference(struct job *j, cJSON *answer, struct q_err *e)
 {
     int rc = open_engine(j, 0, e);
-    j->start = progress_now();
+    j->start = clock_s();
     j->walk.step = reference_step;
     j->walk.row = reference_row;
     if (!rc) rc = plan(j, e);
@@ -158,7 +159,7 @@ static int reference(struct job *j, cJSON *answer, struct q_err *e)
     close_engine(j);
     if (!rc && has(j->t, 1) && !(rc = open_engine(j, 1, e))) rc = each_unit(j, 1, reference_unit, e);
     close_engine(j);
-    cJSON_AddNumberToObject(answer, "seconds", progress_now() - j->start);
+    cJSON_AddNumberToObject(answer, "seconds", clock_s() - j->start);
     return rc;
 }
 

@@ -1,16 +1,9 @@
 #include "progress.h"
+#include "runtime/clock.h"
 #include "runtime/shape.h"
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
-#include <time.h>
-
-double progress_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 void progress_line(const struct progress *p, const char *fmt, ...)
 {
@@ -129,7 +122,7 @@ void progress_ops(const struct progress *p, const struct found_list *l)
 /* Time to go, as the mean of what was done promises. */
 static void eta(char *dst, size_t cap, const struct progress *p)
 {
-    double left = p->done ? (progress_now() - p->start) / p->done * (p->n - p->done) : 0;
+    double left = p->done ? (clock_s() - p->start) / p->done * (p->n - p->done) : 0;
     if (p->done >= p->n) dst[0] = 0;
     else snprintf(dst, cap, ", %.0f s to go", left);
 }

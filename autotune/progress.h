@@ -12,7 +12,6 @@ struct progress {
     int done, n;               /* problems measured, to be measured */
 };
 
-double progress_now(void);
 /* "[ 3/37] matmul type=..: 812.3 us, 71 % of roof (ops), default 901.2 us, -9.9 %: tm=2 (24 of 180 tried), 40 s to go" */
 void progress_outcome(struct progress *p, const struct q_problem *problem, const struct outcome *o);
 /* "[ 3/37] matmul type=..: right again, 812.3 us (recorded 801.0 us)" */

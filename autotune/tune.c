@@ -3,6 +3,7 @@
 #include "defaults.h"
 #include "gate.h"
 #include "runtime/ceilings.h"
+#include "runtime/clock.h"
 #include "runtime/kset_shapes.h"
 #include "runtime/roof.h"
 #include <stdlib.h>
@@ -259,7 +260,7 @@ static int tune_problems(struct tuner *t, struct q_problem_list *l, struct q_err
     t->n_problems = n;
     t->progress.n = n;
     t->progress.done = 0;
-    t->progress.start = progress_now();
+    t->progress.start = clock_s();
     for (int i = 0; i < n && !rc; i++) rc = settle_problem(t, &l->p[i], e);
     return rc;
 }
@@ -323,9 +324,9 @@ static void summarise(const struct tuner *t, const char *gate, double seconds)
 static int finish_idle(const struct tuner *t, double start, struct q_err *e)
 {
     if (t->skipped && !t->recorded) return q_fail(e, Q_EINTERNAL, "nothing is recorded: none of %d problems could be measured; the first: %.800s", t->skipped, t->first_skipped);
-    if (t->skipped) summarise(t, "", progress_now() - start);
+    if (t->skipped) summarise(t, "", clock_s() - start);
     else fprintf(t->o->results, "nothing to do: all %d problems are recorded with effort %s or more; %.1f s\n", t->recorded, t->env.effort->name,
-                 progress_now() - start);
+                 clock_s() - start);
     return Q_OK;
 }
 
@@ -338,7 +339,7 @@ static int finish(struct tuner *t, double start, struct q_err *e)
     progress_ops(&t->progress, &t->found);
     int rc = fresh(t) ? pass_gate(t, gate, sizeof gate, e) : Q_OK;     /* what stays has passed it before */
     if (!rc) rc = write_records(t, e);
-    if (!rc) summarise(t, gate, progress_now() - start);
+    if (!rc) summarise(t, gate, clock_s() - start);
     return rc;
 }
 
@@ -351,7 +352,7 @@ static void know(struct tuner *t, const struct effort *effort)
 
 int tune_roofs(const struct tune_opts *o, struct q_err *e)
 {
-    struct tuner t = { .o = o, .progress = { .f = o->progress, .start = progress_now() } };
+    struct tuner t = { .o = o, .progress = { .f = o->progress, .start = clock_s() } };
     know(&t, effort_find("quick"));
     if (!is_card(&t)) return q_fail(e, Q_EINPUT, "--roofs is of a card: expected --device cuda:N, found a CPU");
     t.env = (struct contest_env){ .t = o->t, .g = o->g, .build = o->build, .m = &t.table, .effort = effort_find("quick"), .can_build = &t.can_build,
@@ -369,7 +370,7 @@ int tune_roofs(const struct tune_opts *o, struct q_err *e)
 
 int tune_make(const struct tune_opts *o, struct q_err *e)
 {
-    struct tuner t = { .o = o, .progress = { .f = o->progress, .start = progress_now() } };
+    struct tuner t = { .o = o, .progress = { .f = o->progress, .start = clock_s() } };
     struct q_problem_list list = { 0 };
     double start = t.progress.start;
     t.env = (struct contest_env){ .t = o->t, .g = o->g, .build = o->build, .m = &t.table, .effort = effort_find(o->effort), .cold_bytes = target_cold_bytes(o->t),

@@ -3,6 +3,7 @@
  * 2 %, or within what a duel of this machine can tell. */
 #include "compare.h"
 #include "progress.h"
+#include "runtime/clock.h"
 #include "verbs.h"
 #include <cjson/cJSON.h>
 #include <stdlib.h>
@@ -77,11 +78,11 @@ static void print_counts(const struct compare_result *n, double seconds)
 static int compare(struct proving *p, const struct card_lines *other, struct q_err *e)
 {
     struct compare_result n;
-    double start = progress_now();
+    double start = clock_s();
     cJSON *rows = p->o->json ? cJSON_CreateArray() : NULL;
     int rc = compare_sets(p, other, p->o->args[0], rows ? json_row : print_row, rows, &n, e);
     if (!rc && rows) rc = print_json(rows, &n, e);
-    else if (!rc) print_counts(&n, progress_now() - start);
+    else if (!rc) print_counts(&n, clock_s() - start);
     cJSON_Delete(rows);
     if (rc) return rc;
     int apart = n.better + n.worse;

@@ -6,6 +6,7 @@
 #include "progress.h"
 #include "proving.h"
 #include "rebuild.h"
+#include "runtime/clock.h"
 #include "verbs.h"
 #include <math.h>
 #include <stdlib.h>
@@ -141,7 +142,7 @@ static int verify_op(struct verifying *w, const char *op, struct q_err *e)
 static int verify_all(struct verifying *w, struct q_err *e)
 {
     const char *last = "";
-    double start = progress_now();
+    double start = clock_s();
     int rc = build_winners(w, e);
     for (int i = 0; i < w->p.look.n && !rc; i++) {
         const char *its = w->p.look.v[i].problem.op;
@@ -150,7 +151,7 @@ static int verify_all(struct verifying *w, struct q_err *e)
     }
     if (rc) return rc;
     if (!w->ops) return q_fail(e, Q_EMISS, "no winner is recorded: default params would be used");
-    printf("%d winner%s of %d op%s right; %.1f s\n", w->right, plural(w->right), w->ops, plural(w->ops), progress_now() - start);
+    printf("%d winner%s of %d op%s right; %.1f s\n", w->right, plural(w->right), w->ops, plural(w->ops), clock_s() - start);
     if (w->wrong) return q_fail(e, Q_EINTERNAL, "%d winner%s wrong on this machine", w->wrong, w->wrong == 1 ? " is" : "s are");
     return w->untested ? q_fail(e, Q_EINTERNAL, "%d winner%s could not be tested", w->untested, plural(w->untested)) : Q_OK;
 }

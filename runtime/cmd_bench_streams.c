@@ -1,5 +1,6 @@
 #include "cmd_bench_streams.h"
 #include "cli.h"
+#include "clock.h"
 #include "model.h"
 #include <stdlib.h>
 
@@ -34,9 +35,9 @@ int streams_prefill(struct streams *s, long tokens, double *seconds, struct q_er
     int *ids = malloc((size_t)tokens * sizeof *ids);
     if (!ids) return q_fail(e, Q_EMEM, "no memory for a prompt of %ld tokens", tokens);
     for (long i = 0; i < tokens; i++) ids[i] = any_id(s, i);
-    double t0 = cli_seconds();
+    double t0 = clock_s();
     int rc = q_prefill(s->engine, s->seq[0], ids, (int)tokens, 0, Q_WANT_ID, NULL, NULL, e);
-    *seconds = cli_seconds() - t0;
+    *seconds = clock_s() - t0;
     free(ids);
     return rc;
 }
@@ -58,8 +59,8 @@ int streams_decode(struct streams *s, long tokens, double *seconds, struct q_err
     int rc = Q_OK;
     for (int i = 0; i < s->n; i++)
         s->row[i] = (struct q_row){.seq = s->seq[i], .token = any_id(s, 6 + i), .pos = {-1, -1, -1}, .parent = -1, .want = Q_WANT_ID};
-    double t0 = cli_seconds();
+    double t0 = clock_s();
     for (long i = 0; i < tokens && !rc; i++) rc = step(s, e);
-    *seconds = cli_seconds() - t0;
+    *seconds = clock_s() - t0;
     return rc;
 }

@@ -1,5 +1,6 @@
 /* quarry eval: perplexity of a text, all its logits to a file, divergence from such a file. */
 #include "cli.h"
+#include "clock.h"
 #include "cmd.h"
 #include "gguf.h"
 #include "model.h"
@@ -288,9 +289,9 @@ int cmd_eval(int argc, char **argv)
     int rc = v.text ? read_text(&v, &e) : read_ids(&v, &e);
     if (!rc) rc = open_engine(&v, &en, &e);
     if (!rc) rc = open_files(&v, &e);
-    double t0 = cli_seconds();
+    double t0 = clock_s();
     if (!rc) rc = eval_all(&v, en, &e);
-    double seconds = cli_seconds() - t0;
+    double seconds = clock_s() - t0;
     if (!rc) rc = close_files(&v, &e);
     if (!rc) {
         print_results(&v, seconds);

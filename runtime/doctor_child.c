@@ -1,6 +1,7 @@
 /* What quarry-tune knows: which compiler serves a card, and how fast its units are. */
 #define _GNU_SOURCE
 #include "ceilings.h"
+#include "clock.h"
 #include "doctor.h"
 #include "files.h"
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -32,12 +32,7 @@ static void take(struct capture *c, const char *p, size_t n)
     c->at[c->n] = 0;
 }
 
-static long now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
+static long now_ms(void) { return (long)(1e3 * clock_s()); }
 
 /* 0 when both pipes have ended, -1 when the time is over. */
 static int read_both(const int fd[2], struct capture *c, int seconds)

@@ -1,11 +1,11 @@
 #include "prefix_tree_bound.h"
+#include "clock.h"
 #include "files.h"
 #include "session_file.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static const double LOOK_S = 3;      /* between two looks at the directory */
@@ -99,20 +99,13 @@ void tree_bound_forget(struct tree_bound *b, const char *name)
 
 /* ---- the others' ---- */
 
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static int look(struct tree_bound *b, struct q_err *e)
 {
     session_found_free(b->other, b->n_other);
     b->other = NULL;
     b->n_other = b->gone = 0;
     int rc = session_find_files(b->dir, &b->other, &b->n_other, e);
-    b->looked_s = rc ? 0 : seconds();
+    b->looked_s = rc ? 0 : clock_s();
     return rc;
 }
 
@@ -140,7 +133,7 @@ static int remove_file(const struct tree_bound *b, const char *name, struct q_er
 
 static int make_room(struct tree_bound *b, const char *name, size_t bytes, int now, struct q_err *e)
 {
-    int rc = now || !b->looked_s || seconds() - b->looked_s > LOOK_S ? look(b, e) : Q_OK;
+    int rc = now || !b->looked_s || clock_s() - b->looked_s > LOOK_S ? look(b, e) : Q_OK;
     uint64_t all = rc ? 0 : all_bytes(b, name, bytes);
     for (; !rc && b->gone < b->n_other && all > b->most; b->gone++) {
         const struct session_found *f = &b->other[b->gone];

@@ -1,6 +1,7 @@
 /* A library is opened in a child, so that it can crash, hang or exit there: shared_object.h. */
 #define _GNU_SOURCE
 #include "shared_object.h"
+#include "clock.h"
 #include "interrupts.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -56,12 +57,7 @@ static void child(const char *name, shared_object_ask ask, void *answer, size_t 
 
 /* --- the parent --------------------------------------------------------------------------------------------------------- */
 
-static long now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
+static long now_ms(void) { return (long)(1e3 * clock_s()); }
 
 enum end { WHOLE, SHORT, LATE, INTERRUPTED };
 

@@ -1,6 +1,6 @@
 #define _GNU_SOURCE /* POLLRDHUP */
 #include "client.h"
-#include "runtime/cli.h"
+#include "runtime/clock.h"
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -18,7 +18,7 @@ static void ask_after(int fd)
 
 void client_init(struct client *c, int fd, int probe)
 {
-    *c = (struct client){.fd = fd, .probe = probe, .end = cli_seconds()};
+    *c = (struct client){.fd = fd, .probe = probe, .end = clock_s()};
     if (fd >= 0) ask_after(fd);
 }
 
@@ -37,7 +37,7 @@ int client_gone(struct client *c)
     if (p.revents & POLLRDHUP) {
         if (c->settled) return 1;
         note_half(c);
-    } else if (cli_seconds() - c->end >= CLIENT_GRACE_S) {
+    } else if (clock_s() - c->end >= CLIENT_GRACE_S) {
         c->settled = !c->half;
     }
     return 0;

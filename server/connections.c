@@ -1,6 +1,6 @@
 #include "connections.h"
 #include "errors.h"
-#include "runtime/cli.h"
+#include "runtime/clock.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -65,7 +65,7 @@ static void shut(struct connection *c, double after)
 
 static void look(struct connections *cs)
 {
-    double now = cli_seconds();
+    double now = clock_s();
     for (struct connection *c = cs->first; c; c = c->next) {
         double most = time_of(cs, c->phase);
         if (!c->shut && now - c->since > most) shut(c, most);
@@ -140,7 +140,7 @@ struct connection *connection_add(struct connections *cs, int fd)
 {
     struct connection *c = calloc(1, sizeof *c);
     if (!c) return NULL;
-    *c = (struct connection){.all = cs, .fd = fd, .since = cli_seconds()};
+    *c = (struct connection){.all = cs, .fd = fd, .since = clock_s()};
     pthread_mutex_lock(&cs->lock);
     c->next = cs->first;
     if (c->next) c->next->prev = c;
@@ -167,7 +167,7 @@ void connection_phase(struct connection *c, enum connection_phase p)
     if (!c) return;
     pthread_mutex_lock(&c->all->lock);
     c->phase = p;
-    c->since = cli_seconds();
+    c->since = clock_s();
     pthread_mutex_unlock(&c->all->lock);
 }
 

@@ -1,6 +1,6 @@
 #include "exchange.h"
 #include "sse.h"
-#include "runtime/cli.h"
+#include "runtime/clock.h"
 #include "runtime/tool_list.h"
 #include "track.h"
 #include "transcript.h"
@@ -152,9 +152,9 @@ static enum job_event take(struct exchange *x, int i, double seconds, struct tex
  * not long where there are others. */
 static enum job_event take_any(struct exchange *x, struct text *out)
 {
-    const double end = cli_seconds() + x->sv->o.quiet_s, turn_s = 0.02;
+    const double end = clock_s() + x->sv->o.quiet_s, turn_s = 0.02;
     enum job_event got = JOB_QUIET;
-    for (double now; got == JOB_QUIET && (now = cli_seconds()) < end;) {
+    for (double now; got == JOB_QUIET && (now = clock_s()) < end;) {
         int waits = -1;
         for (int i = 0; i < x->n; i++) {
             enum job_event one = take(x, i, 0, out);

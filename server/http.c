@@ -1,7 +1,7 @@
 #include "exposition.h"
 #include "http_impl.h"
 #include "log.h"
-#include "runtime/cli.h"
+#include "runtime/clock.h"
 #include <netdb.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ static struct http_request *begin(struct http *h, struct MHD_Connection *c, cons
     rq->c = c;
     rq->connection = connection_of(c);
     rq->is_11 = !strcmp(version, MHD_HTTP_VERSION_1_1);
-    rq->began = cli_seconds();
+    rq->began = clock_s();
     atomic_fetch_add(&h->active, 1);
     snprintf(rq->id, sizeof rq->id, "req-%08x-%llu", h->start, atomic_fetch_add(&h->count, 1) + 1);
     snprintf(rq->method, sizeof rq->method, "%s", method);
@@ -160,7 +160,7 @@ static void count_and_log(struct http_request *rq)
     socklen_t size = i && i->client_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
     if (i) getnameinfo(i->client_addr, size, host, sizeof host, NULL, 0, NI_NUMERICHOST);
     int status = rq->status ? rq->status : connection_late(rq->connection) ? 408 : HTTP_CLIENT_LEFT;
-    double took = cli_seconds() - rq->began;
+    double took = clock_s() - rq->began;
     http_counts_add(rq->http->counts, rq->route, status, took);
     log_request(o, &(struct log_request){rq->id, host, rq->method, rq->path, rq->note, status, took, rq->body_bytes});
     if (!o->log_text || !rq->body.n) return;

@@ -1,5 +1,5 @@
 #include "job.h"
-#include "runtime/cli.h"
+#include "runtime/clock.h"
 #include "runtime/constrain.h"
 #include <math.h>
 #include <pthread.h>
@@ -209,8 +209,8 @@ enum job_event job_take(struct job *j, double seconds, enum q_part *part, struct
 {
     enum job_event event = JOB_QUIET;
     pthread_mutex_lock(&j->lock);
-    double deadline = cli_seconds() + seconds;
-    for (double now; !j->n_pieces && !j->ended && !gone(j) && (now = cli_seconds()) < deadline;) wait_change(j, now, deadline);
+    double deadline = clock_s() + seconds;
+    for (double now; !j->n_pieces && !j->ended && !gone(j) && (now = clock_s()) < deadline;) wait_change(j, now, deadline);
     if (j->n_pieces) {
         take_piece(j, part, out);
         event = JOB_TEXT;
@@ -227,7 +227,7 @@ enum job_event job_wait(struct job *j)
 {
     pthread_mutex_lock(&j->lock);
     j->only_end = 1;
-    while (!j->ended && !gone(j)) wait_change(j, cli_seconds(), HUGE_VAL);
+    while (!j->ended && !gone(j)) wait_change(j, clock_s(), HUGE_VAL);
     j->only_end = 0;
     enum job_event event = j->ended ? JOB_DONE : JOB_GONE;
     pthread_mutex_unlock(&j->lock);

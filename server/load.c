@@ -1,5 +1,5 @@
 #include "load.h"
-#include "runtime/cli.h"
+#include "runtime/clock.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -15,15 +15,15 @@ void load_progress(void *arg, const char *stage, double fraction)
 {
     struct load *l = arg;
     const char *before = atomic_load(&l->stage);
-    if (!before) l->began = l->stage_began = cli_seconds();
-    else if (strcmp(before, stage)) end_stage(l, cli_seconds());
+    if (!before) l->began = l->stage_began = clock_s();
+    else if (strcmp(before, stage)) end_stage(l, clock_s());
     atomic_store(&l->permille, (int)(fraction * 1000));
     atomic_store(&l->stage, stage);
 }
 
 double load_end(struct load *l)
 {
-    double now = cli_seconds();
+    double now = clock_s();
     end_stage(l, now);
     atomic_store(&l->permille, 1000);
     return now - l->began;

@@ -6,6 +6,7 @@
 #include "api.h"
 #include "listen.h"
 #include "log.h"
+#include "runtime/clock.h"
 #include "runtime/session_file.h"
 #include "service.h"
 #include <errno.h>
@@ -217,18 +218,18 @@ static void tell_ending(struct server *sv)
 
 static void drain(struct server *sv)
 {
-    double end = cli_seconds() + sv->o.drain_s, now;
+    double end = clock_s() + sv->o.drain_s, now;
     atomic_store(&sv->ending, 1);
     service_tell(sv->notify, "STOPPING=1");
     tell_ending(sv);
     http_quiet(sv->http);
     queue_close(sv->queue);
-    while (worker_state(sv->worker) == WORKER_READY && (now = cli_seconds()) < end)
+    while (worker_state(sv->worker) == WORKER_READY && (now = clock_s()) < end)
         if (wait_wake(sv, end - now < 0.5 ? end - now : 0.5) == 's') break;
     queue_shut(sv->queue);
     /* Last answers are on their way out. */
-    end = cli_seconds() + 2;
-    while (http_active(sv->http) && cli_seconds() < end)
+    end = clock_s() + 2;
+    while (http_active(sv->http) && clock_s() < end)
         if (wait_wake(sv, 0.01) == 's') break;
 }
 

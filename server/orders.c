@@ -1,5 +1,5 @@
 #include "orders.h"
-#include "runtime/cli.h"
+#include "runtime/clock.h"
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -73,11 +73,11 @@ static void restore(struct q_sched *s, struct order *x)
 
 static void run(struct q_sched *s, struct order *x)
 {
-    double begin = cli_seconds();
+    double begin = clock_s();
     if (x->kind == ORDER_SAVE) save(s, x);
     else if (x->kind == ORDER_RESTORE) restore(s, x);
     else q_sched_erase(s, x->slot, &x->tokens, &x->err);
-    x->seconds = cli_seconds() - begin;
+    x->seconds = clock_s() - begin;
 }
 
 /* The oldest that can run now, or whose slot there is not. */

@@ -1,5 +1,5 @@
 #include "queue.h"
-#include "runtime/cli.h"
+#include "runtime/clock.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -156,7 +156,7 @@ void queue_begin(struct queue *q, struct job *j)
     pthread_mutex_lock(&q->lock);
     struct entry *x = entry_of(q, j);
     x->place = RUNNING;
-    x->since = cli_seconds();
+    x->since = clock_s();
     q->running++;
     pthread_mutex_unlock(&q->lock);
 }
@@ -184,7 +184,7 @@ static void count_end(struct queue *q, const struct job_outcome *o)
 
 static void count_time(struct queue *q, const struct entry *x)
 {
-    double s = (cli_seconds() - x->since) / q->slots, *mean = &q->counts.answer_s;
+    double s = (clock_s() - x->since) / q->slots, *mean = &q->counts.answer_s;
     if (x->place == RUNNING) *mean = *mean > 0 ? *mean * 0.8 + s * 0.2 : s;
 }
 
