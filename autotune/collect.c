@@ -102,10 +102,8 @@ int collect_out_open(struct collect_out *out, const char *sign, const char *path
     memset(out, 0, sizeof *out);
     out->path = path ? path : "set.tar.zst";
     out->is_signed = sign != NULL;
-    snprintf(dir, sizeof dir, "%s", out->path);
-    char *slash = strrchr(dir, '/');
-    if (slash) *slash = 0;
-    int rc = access(!slash ? "." : dir[0] ? dir : "/", W_OK) ? q_fail(e, Q_EIO, "%s: cannot be written there: %s", out->path, strerror(errno)) : Q_OK;
+    int rc = path_dir(dir, out->path, e);
+    if (!rc && access(dir, W_OK)) rc = q_fail(e, Q_EIO, "%s: cannot be written there: %s", out->path, strerror(errno));
     if (rc || !sign) return rc;
     if ((rc = minisign_secret_read(&out->secret, sign, e))) return rc;
     public_of(out->signer, &out->secret);

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 const char cli_engine_help[] =
@@ -120,16 +119,7 @@ int cli_int(const struct q_cli *c, const char *name, const char *value, long lo,
 
 int cli_bytes(const struct q_cli *c, const char *name, const char *value, size_t *out)
 {
-    const char *at = value;
-    char *end;
-    *out = fit_read_size(&at);
-    if (*out && !*at) return 0;
-    errno = 0;
-    unsigned long long v = strtoull(value, &end, 10);
-    if (*value >= '0' && *value <= '9' && !*end && !errno && v < SIZE_MAX / 2) {
-        *out = (size_t)v;
-        return 0;
-    }
+    if (!fit_read_bytes(value, out)) return 0;
     return wrong(c, "%s expects a size as 8GiB, 512MiB or 0, not '%.100s'", name, value);
 }
 
@@ -190,26 +180,29 @@ static int option_rope(struct q_cli *c, const char *value)
     return r->factor > 0 ? none_and(c, "--yarn-factor") : r->original ? none_and(c, "--yarn-orig-ctx") : 0;
 }
 
-/* It stretches, so it asks for YaRN too. */
+/* An option that stretches asks for YaRN too. */
+static int ask_yarn(struct q_cli *c, const char *name)
+{
+    if (c->engine.rope.scaling == Q_ROPE_NONE) return none_and(c, name);
+    c->engine.rope.scaling = Q_ROPE_YARN;
+    return 0;
+}
+
 static int option_yarn_factor(struct q_cli *c, const char *value)
 {
     double v;
     if (cli_float(c, "--yarn-factor", value, &v)) return -1;
     if (v < 1 || v > 10000) return wrong(c, "--yarn-factor expects 1 to 10000, not '%.100s'", value);
-    if (c->engine.rope.scaling == Q_ROPE_NONE) return none_and(c, "--yarn-factor");
     c->engine.rope.factor = (float)v;
-    c->engine.rope.scaling = Q_ROPE_YARN;
-    return 0;
+    return ask_yarn(c, "--yarn-factor");
 }
 
 static int option_yarn_original(struct q_cli *c, const char *value)
 {
     long n;
     if (cli_int(c, "--yarn-orig-ctx", value, 1, 1 << 24, &n)) return -1;
-    if (c->engine.rope.scaling == Q_ROPE_NONE) return none_and(c, "--yarn-orig-ctx");
     c->engine.rope.original = (int)n;
-    c->engine.rope.scaling = Q_ROPE_YARN;
-    return 0;
+    return ask_yarn(c, "--yarn-orig-ctx");
 }
 
 static int option_sparse(struct q_cli *c, const char *value)
@@ -294,11 +287,4 @@ void cli_memory(const struct q_cli *c, const struct q_engine *en)
     size_t planned, taken;
     q_engine_memory(en, &planned, &taken);
     if (taken) cli_fact(c, "memory: %.1f MiB were planned, %.1f MiB are taken", (double)planned / 1048576, (double)taken / 1048576);
-}
-
-double cli_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }

@@ -14,7 +14,8 @@ struct q_cli {
 };
 
 /* long options every engine verb has; their values are above any character */
-enum { CLI_NUMERICS = 256, CLI_DEVICE, CLI_DEBUG, CLI_TUNES, CLI_PRESET, CLI_TYPE, CLI_KV_K, CLI_KV_V, CLI_ROPE, CLI_YARN_FACTOR, CLI_YARN_ORIGINAL, CLI_SPARSE, CLI_VERSION, CLI_HELP, CLI_OWN };
+enum { CLI_NUMERICS = 256, CLI_DEVICE, CLI_DEBUG, CLI_TUNES, CLI_PRESET, CLI_TYPE, CLI_KV_K, CLI_KV_V, CLI_ROPE, CLI_YARN_FACTOR,
+       CLI_YARN_ORIGINAL, CLI_SPARSE, CLI_VERSION, CLI_HELP, CLI_OWN };
 #define CLI_SHORT ":m:t:c:qh"   /* ':' first: getopt says nothing itself, cli_unknown does */
 #define CLI_LONG                                                                                                                   \
     {"model", 1, 0, 'm'}, {"threads", 1, 0, 't'}, {"ctx", 1, 0, 'c'}, {"quiet", 0, 0, 'q'}, {"numerics", 1, 0, CLI_NUMERICS},       \
@@ -48,7 +49,6 @@ void cli_fact(const struct q_cli *c, const char *fmt, ...) __attribute__((format
 int cli_read_file(const char *path, char **text, size_t *n, struct q_err *e);
 /* Whether the engine's plan of memory was kept to; nothing where its device does not tell. After a step, for a card's driver takes some at the first. */
 void cli_memory(const struct q_cli *c, const struct q_engine *en);
-double cli_seconds(void);
 /* "1 thread", "2 threads". */
 static inline const char *cli_s(long n) { return n == 1 ? "" : "s"; }
 

@@ -33,23 +33,9 @@ void run_session_close(struct run_session *s)
 
 int run_session_length(const struct run_session *s) { return s->work.file ? session_head(s->work.file)->n_ids : 0; }
 
-static int add_ids(struct tok_ids *to, const int32_t *ids, size_t n, struct q_err *e)
-{
-    if (to->cap - to->n < n) {
-        size_t cap = to->n + n + to->cap / 2 + 64;
-        int32_t *at = realloc(to->at, cap * sizeof *at);
-        if (!at) return q_fail(e, Q_EMEM, "no memory for %zu tokens", cap);
-        to->at = at;
-        to->cap = cap;
-    }
-    memcpy(to->at + to->n, ids, n * sizeof *ids);
-    to->n += n;
-    return Q_OK;
-}
-
 int run_session_tokens(const struct run_session *s, struct tok_ids *ids, struct q_err *e)
 {
-    return s->work.file ? add_ids(ids, session_ids(s->work.file), (size_t)session_head(s->work.file)->n_ids, e) : Q_OK;
+    return s->work.file ? tok_ids_add(ids, session_ids(s->work.file), (size_t)session_head(s->work.file)->n_ids, e) : Q_OK;
 }
 
 int run_session_messages(struct run_session *s, const char *system, const char *prompt, char **json, struct q_err *e)
@@ -64,7 +50,7 @@ int run_session_resume(struct run_session *s, struct q_engine *en, struct q_talk
     return session_work_resume(&s->work, en, t, prompt->at, prompt->n, e);
 }
 
-int run_session_token(struct run_session *s, int id) { return add_ids(&s->answer, &id, 1, NULL); }
+int run_session_token(struct run_session *s, int id) { return tok_ids_add(&s->answer, &id, 1, NULL); }
 int run_session_text(struct run_session *s, const char *text, size_t n) { return q_text_add(&s->text, text, n, NULL); }
 
 /* The answer becomes the conversation's last message. */
@@ -91,8 +77,8 @@ int run_session_save(struct run_session *s, const struct q_cli *cli, struct q_ta
     size_t written;
     int rc = Q_OK;
     if (s->raw) {
-        rc = add_ids(&all, prompt->at, prompt->n, e);
-        if (!rc) rc = add_ids(&all, s->answer.at, s->answer.n, e);
+        rc = tok_ids_add(&all, prompt->at, prompt->n, e);
+        if (!rc) rc = tok_ids_add(&all, s->answer.at, s->answer.n, e);
     } else {
         rc = end_turn(s, thinking, e);
         if (!rc) rc = chat_history_json(s->history, &json, e);

@@ -63,15 +63,6 @@ static int whole_number(const char *name, const char *text, int most, int *out)
     return 2;
 }
 
-/* Non-zero: it is no size. */
-static int read_cache(struct options *o)
-{
-    const char *at = o->cache;
-    o->fit.cache = &o->cache_bytes;
-    if (!strcmp(at, "0")) return 0;
-    return !(o->cache_bytes = fit_read_size(&at)) || *at;
-}
-
 /* Non-zero: it is no share. How large it is changes no size. */
 static int read_sparse(struct options *o)
 {
@@ -93,7 +84,9 @@ static int parse_fit(struct options *o)
     o->fit.kv_v = o->kv_v ? o->kv_v : "f16";
     if (!kv_format_known(o->fit.kv_k)) return usage("--kv-k: expected f32, f16, q8, r4 or r3, found ", o->fit.kv_k);
     if (!kv_format_known(o->fit.kv_v)) return usage("--kv-v: expected f32, f16, q8, r4 or r3, found ", o->fit.kv_v);
-    if (o->cache && read_cache(o)) return usage("--cache-device: expected a size as 512MiB or 2GiB, or 0, found ", o->cache);
+    if (o->cache) o->fit.cache = &o->cache_bytes;
+    if (o->cache && fit_read_bytes(o->cache, &o->cache_bytes))
+        return usage("--cache-device: expected a size as 512MiB or 2GiB, or 0, found ", o->cache);
     if (o->sparse && read_sparse(o)) return usage("--sparse-prefill: expected a share above 0 and below 1, as 0.99, found ", o->sparse);
     int rc = o->ctx ? whole_number("--ctx", o->ctx, ROPE_MOST, &o->fit.ctx) : 0;
     return rc || !o->parallel ? rc : whole_number("--parallel", o->parallel, 256, &o->fit.n_seqs);

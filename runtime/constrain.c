@@ -156,12 +156,6 @@ int q_constraint_from_regex(struct q_constraint **c, const struct tokenizer *t, 
     return constrain_build(c, t, constrain_read_regex, 'r', &(struct constrain_text){.at = pattern, .n = n}, e);
 }
 
-int q_constraint_json_object(struct q_constraint **c, const struct tokenizer *t, struct q_err *e)
-{
-    static const char any[] = "{\"type\": \"object\"}";
-    return q_constraint_from_schema(c, t, any, sizeof any - 1, e);
-}
-
 int q_constraint_from_tools(struct q_constraint **c, const struct tokenizer *t, const char *tools, size_t n, const struct q_tool_rules *r,
                             struct q_err *e)
 {
@@ -302,35 +296,4 @@ int q_constraint_may_end(const struct q_constraint *c)
     int may = c->over || c->states->s.state[c->state].may_end;
     pthread_mutex_unlock(&c->states->lock);
     return may;
-}
-
-/* The only class of bytes that leads on, if it is one byte; else -1. */
-static int only_byte(struct pda *s, int state, int *to)
-{
-    int found = -1;
-    for (int k = 0; k < s->p->n_class && !s->rc; k++) {
-        int next = pda_step(s, state, k);
-        if (!next) continue;
-        int last = k + 1 < s->p->n_class ? s->p->byte_of[k + 1] - 1 : 255;
-        if (found >= 0 || last != s->p->byte_of[k]) return -1;
-        found = s->p->byte_of[k];
-        *to = next;
-    }
-    return found;
-}
-
-size_t q_constraint_forced(struct q_constraint *c, char *to, size_t cap)
-{
-    struct pda *s = &c->states->s;
-    size_t n = 0;
-    pthread_mutex_lock(&c->states->lock);
-    s->work = 0;
-    s->most_work = MASK_MOST_WORK;
-    for (int state = c->state, next, byte; n < cap && !c->over && !s->state[state].may_end; state = next) {
-        byte = only_byte(s, state, &next);
-        if (byte < 0) break;
-        to[n++] = (char)byte;
-    }
-    pthread_mutex_unlock(&c->states->lock);
-    return n;
 }

@@ -51,8 +51,6 @@ int q_constraint_from_schema(struct q_constraint **c, const struct tokenizer *t,
 int q_constraint_from_regex(struct q_constraint **c, const struct tokenizer *t, const char *pattern, size_t n, struct q_err *e);
 /* One of the n texts, as they are (no quotes). */
 int q_constraint_from_choice(struct q_constraint **c, const struct tokenizer *t, const char *const *choice, int n, struct q_err *e);
-/* response_format json_object: any JSON object. */
-int q_constraint_json_object(struct q_constraint **c, const struct tokenizer *t, struct q_err *e);
 
 struct q_tool_rules {
     const char *only;   /* the one function that may be called; NULL: any of them */
@@ -80,7 +78,5 @@ int q_constraint_mask(struct q_constraint *c, const uint32_t **bits, struct q_er
 int q_constraint_accept(struct q_constraint *c, int32_t id, struct q_err *e);
 /* Whether the text read so far is a whole one. */
 int q_constraint_may_end(const struct q_constraint *c);
-/* Bytes that must come next, whatever the model thinks: up to `cap` of them into `to`; returns how many. */
-size_t q_constraint_forced(struct q_constraint *c, char *to, size_t cap);
 
 #endif

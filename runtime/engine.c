@@ -48,7 +48,7 @@ static int fill_defaults(struct q_engine *en, struct q_err *e)
     engine_count_slots(en);
     if (o->snap_bytes && *o->snap_bytes && !o->max_snaps)
         return q_fail(e, Q_EINPUT, "%.1f MiB hold no checkpoint of a prompt: one takes %.1f MiB (0: none)", (double)*o->snap_bytes / 1048576,
-                      (double)(states_slot_bytes(c) + 2 * kv_page_bytes(c, o->kv_k, o->kv_v)) / 1048576);
+                      (double)plan_snap_bytes(c, o->kv_k, o->kv_v) / 1048576);
     if (o->max_seqs < 1 || o->max_snaps < 0 || o->max_rows < 1 || o->max_out < 1 || o->ctx < 1)
         return q_fail(e, Q_EINPUT, "an engine needs at least one sequence, row, output and token of context");
     rc = rope_check(c, o->ctx, en->model->path, e);
@@ -94,8 +94,9 @@ static void make_state_id(struct q_engine *en)
 static int open_kernels(struct q_engine *en, struct q_err *e)
 {
     const struct q_engine_opts *o = &en->o;
-    struct kset_opts k = {.device = en->device, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v, .sparse = o->sparse.mass > 0, .tunes = o->tunes,
-                          .model_arg = o->model, .preset_arg = o->preset, .preset_format = o->preset_type, .program_dir = o->program_dir, .say = o->say, .say_arg = o->say_arg};
+    struct kset_opts k = {.device = en->device, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v, .sparse = o->sparse.mass > 0,
+                          .tunes = o->tunes, .model_arg = o->model, .preset_arg = o->preset, .preset_format = o->preset_type,
+                          .program_dir = o->program_dir, .say = o->say, .say_arg = o->say_arg};
     int tuned, borrowed, defaults, rc = kset_open(&en->kernels, en->model, &k, e);
     if (rc) return rc;
     kset_count(en->kernels, &tuned, &borrowed, &defaults);
@@ -120,7 +121,8 @@ static void tell_device(const struct q_engine *en)
     if (!en->device->host_memory) engine_say(en, "device: %s", en->device->about);
     if (!en->device->host_memory) return;
     int cpus = card_allowed_cpus();
-    if (en->o.threads > cpus) engine_say(en, "%d threads on %d processor%s that this program may use: they take turns", en->o.threads, cpus, cpus == 1 ? "" : "s");
+    if (en->o.threads > cpus)
+        engine_say(en, "%d threads on %d processor%s that this program may use: they take turns", en->o.threads, cpus, cpus == 1 ? "" : "s");
 }
 
 /* Weights are from KERNELS_END to WEIGHTS_END of the way; the rest is short where no kernel has to be built. */
@@ -146,11 +148,11 @@ static int open_memory(struct q_engine *en, struct q_err *e)
 {
     const struct q_engine_opts *o = &en->o;
     const struct q_config *c = &en->model->config;
-    struct q_scratch_size ss = {o->max_rows, o->max_out, o->ctx, en->device->parts, Q_TOP, !en->device->host_memory, o->sparse.mass > 0 ? o->max_seqs : 0};
-    struct q_step_size ts = {o->max_rows, o->max_out, o->max_seqs, o->max_snaps, o->ctx, c->n_embd, c->n_vocab};
-    struct q_plan p = engine_plan(en, o->ctx);
-    int rc = kv_open(&en->kv, en->device, c, (int)p.n_pages, o->kv_k, o->kv_v, e);
-    if (!rc) rc = states_open(&en->states, en->device, c, (int)p.n_slots, e);
+    struct q_plan_options po = engine_plan_options(en);
+    struct q_scratch_size ss = plan_scratch(&po);
+    struct q_step_size ts = plan_step(c, &po);
+    int rc = kv_open(&en->kv, en->device, c, (int)en->plan.n_pages, o->kv_k, o->kv_v, e);
+    if (!rc) rc = states_open(&en->states, en->device, c, (int)en->plan.n_slots, e);
     if (!rc) rc = scratch_open(&en->scratch, en->device, c, &ss, e);
     if (!rc) rc = step_table_open(&en->table, en->device, &ts, e);
     en->memory = (struct q_memory){&en->kv, &en->states, o->ctx, o->max_snaps};
@@ -238,7 +240,6 @@ const struct q_model *q_engine_model(const struct q_engine *en) { return en->mod
 struct tokenizer *q_engine_tokenizer(const struct q_engine *en) { return en->tokenizer; }
 int q_engine_ctx(const struct q_engine *en) { return en->o.ctx; }
 int q_engine_max_rows(const struct q_engine *en) { return en->o.max_rows; }
-int q_engine_max_out(const struct q_engine *en) { return en->o.max_out; }
 int q_engine_max_seqs(const struct q_engine *en) { return en->o.max_seqs; }
 int q_engine_max_snaps(const struct q_engine *en) { return en->o.max_snaps; }
 int q_engine_pages(const struct q_engine *en) { return en->kv.n_pages; }

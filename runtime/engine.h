@@ -67,7 +67,6 @@ const struct q_model *q_engine_model(const struct q_engine *en);
 struct tokenizer *q_engine_tokenizer(const struct q_engine *en);
 int q_engine_ctx(const struct q_engine *en);
 int q_engine_max_rows(const struct q_engine *en);
-int q_engine_max_out(const struct q_engine *en);
 int q_engine_max_seqs(const struct q_engine *en);
 int q_engine_max_snaps(const struct q_engine *en);
 /* KV pages of all sequences and snapshots. */

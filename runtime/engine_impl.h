@@ -22,7 +22,7 @@ struct q_engine {
     struct q_step_table table;
     struct q_forward forward;
     struct q_memory memory;
-    struct q_plan plan;
+    struct q_plan plan;              /* of what is taken: engine_check_plan */
     size_t free_before;              /* bytes, when the plan was made */
     char numerics_id[64], state_id[Q_STATE_ID];
 
@@ -42,8 +42,8 @@ void engine_say(const struct q_engine *en, const char *fmt, ...) __attribute__((
 /* ---- engine_plan.c ---- */
 /* What goes with the number of sequences, where the caller did not choose. */
 void engine_count_slots(struct q_engine *en);
-/* Of the options as they are, with this context. */
-struct q_plan engine_plan(const struct q_engine *en, int ctx);
+/* What is planned with the options as they are. */
+struct q_plan_options engine_plan_options(const struct q_engine *en);
 /* Makes what was not chosen fit (o.fit), prints the plan, and refuses what the machine cannot hold before anything large is taken. */
 int engine_check_plan(struct q_engine *en, struct q_err *e);
 

@@ -12,13 +12,20 @@ void engine_count_slots(struct q_engine *en)
 
 static double mib(size_t bytes) { return (double)bytes / 1048576; }
 
-struct q_plan engine_plan(const struct q_engine *en, int ctx)
+struct q_plan_options engine_plan_options(const struct q_engine *en)
 {
     const struct q_engine_opts *o = &en->o;
-    struct q_plan_options po = {.weight_bytes = en->model->weight_bytes, .ctx = ctx, .n_seqs = o->max_seqs, .kv_tokens = o->kv_tokens, .n_snaps = o->max_snaps,
-                                .max_rows = o->max_rows, .max_out = o->max_out, .parts = en->device->parts, .kv_k = o->kv_k, .kv_v = o->kv_v,
-                                .gpu = !en->device->host_memory, .sparse = o->sparse.mass > 0};
+    return (struct q_plan_options){.weight_bytes = en->model->weight_bytes, .ctx = o->ctx, .n_seqs = o->max_seqs, .kv_tokens = o->kv_tokens,
+                                   .n_snaps = o->max_snaps, .max_rows = o->max_rows, .max_out = o->max_out, .parts = en->device->parts,
+                                   .kv_k = o->kv_k, .kv_v = o->kv_v, .gpu = !en->device->host_memory, .sparse = o->sparse.mass > 0};
+}
+
+/* With this context. */
+static struct q_plan plan_of(const struct q_engine *en, int ctx)
+{
+    struct q_plan_options po = engine_plan_options(en);
     struct q_plan p;
+    po.ctx = ctx;
     plan_make(&p, &en->model->config, &po);
     return p;
 }
@@ -27,7 +34,7 @@ struct q_plan engine_plan(const struct q_engine *en, int ctx)
 static int ctx_that_fits(const struct q_engine *en, size_t available)
 {
     for (int ctx = en->o.ctx; ctx >= 64; ctx /= 2)
-        if (engine_plan(en, ctx).total <= available) return ctx;
+        if (plan_of(en, ctx).total <= available) return ctx;
     return 0;
 }
 
@@ -55,7 +62,7 @@ static int make_smaller(struct q_engine *en)
 
 static void make_fit(struct q_engine *en, size_t available)
 {
-    while (en->o.fit && engine_plan(en, en->o.ctx).total > available && make_smaller(en)) continue;
+    while (en->o.fit && plan_of(en, en->o.ctx).total > available && make_smaller(en)) continue;
 }
 
 /* "weights 8868.6 MiB, KV ..." with what the numbers stand for. */
@@ -76,7 +83,7 @@ int engine_check_plan(struct q_engine *en, struct q_err *e)
 {
     size_t available = en->device->ops->available(en->device);
     make_fit(en, available);
-    struct q_plan p = en->plan = engine_plan(en, en->o.ctx);
+    struct q_plan p = en->plan = plan_of(en, en->o.ctx);
     en->free_before = available;
     char text[400];
     tell_parts(en, &p, text, sizeof text);
@@ -84,7 +91,9 @@ int engine_check_plan(struct q_engine *en, struct q_err *e)
     if (!en->device->host_memory) engine_say(en, "memory: %.1f MiB in all, %.1f MiB are free", mib(p.total), mib(available));
     if (p.total <= available) return Q_OK;
     int fits = ctx_that_fits(en, available);
-    if (!fits) return q_fail(e, Q_ELIMIT, "%s does not fit: %.0f MiB are needed (%s) and %.0f MiB are free", en->model->path, mib(p.total), text, mib(available));
-    return q_fail(e, Q_ELIMIT, "a context of %d does not fit: %.0f MiB are needed (%s) and %.0f MiB are free; -c %d would fit", en->o.ctx, mib(p.total),
-                  text, mib(available), fits);
+    if (!fits)
+        return q_fail(e, Q_ELIMIT, "%s does not fit: %.0f MiB are needed (%s) and %.0f MiB are free", en->model->path, mib(p.total), text,
+                      mib(available));
+    return q_fail(e, Q_ELIMIT, "a context of %d does not fit: %.0f MiB are needed (%s) and %.0f MiB are free; -c %d would fit", en->o.ctx,
+                  mib(p.total), text, mib(available), fits);
 }

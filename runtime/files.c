@@ -31,6 +31,14 @@ int path_join(char dst[Q_PATH], struct q_err *e, ...)
     return n < Q_PATH ? Q_OK : q_fail(e, Q_ELIMIT, "%.200s...: the path is longer than %d bytes", dst, Q_PATH);
 }
 
+int path_dir(char dst[Q_PATH], const char *path, struct q_err *e)
+{
+    const char *slash = strrchr(path, '/');
+    if (strlen(path) >= Q_PATH) return q_fail(e, Q_ELIMIT, "%.200s...: path too long", path);
+    snprintf(dst, Q_PATH, "%.*s", slash && slash > path ? (int)(slash - path) : 1, slash ? path : ".");
+    return Q_OK;
+}
+
 /* --- directories ------------------------------------------------------------------------------------------------------- */
 
 int dir_make(const char *path, struct q_err *e)
@@ -162,9 +170,9 @@ int file_read(const char *path, size_t max, char **data, size_t *n, struct q_err
     return q_fail(e, Q_ELIMIT, "%s: expected at most %zu bytes, found more", path, max);
 }
 
-static int write_all(int fd, const char *p, size_t n)
+int file_put_all(int fd, const void *data, size_t n)
 {
-    while (n) {
+    for (const char *p = data; n;) {
         ssize_t k = write(fd, p, n);
         if (k < 0 && errno == EINTR) continue;
         if (k < 0) return -1;
@@ -178,11 +186,7 @@ static int write_all(int fd, const char *p, size_t n)
 static void sync_parent(const char *path)
 {
     char dir[Q_PATH];
-    snprintf(dir, sizeof dir, "%s", path);
-    char *slash = strrchr(dir, '/');
-    if (!slash || slash == dir) return;
-    *slash = 0;
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = path_dir(dir, path, NULL) ? -1 : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return;
     fsync(fd);
     close(fd);
@@ -196,24 +200,27 @@ static int refuse_special(const char *path, struct q_err *e)
     return q_fail(e, Q_EINPUT, "%s: expected a regular file or none, found %s", path, name_mode(st.st_mode));
 }
 
+int file_rename(const char *from, const char *to, struct q_err *e)
+{
+    if (refuse_special(to, e)) return Q_EINPUT;
+    if (rename(from, to)) return q_fail(e, Q_EIO, "%s: cannot write: %s", to, strerror(errno));
+    sync_parent(to);
+    return Q_OK;
+}
+
 int file_write(const char *path, const void *data, size_t n, struct q_err *e)
 {
     char dir[Q_PATH], temp[Q_PATH];
-    if (refuse_special(path, e)) return Q_EINPUT;
-    if (snprintf(dir, sizeof dir, "%s", path) >= (int)sizeof dir) return q_fail(e, Q_ELIMIT, "%.200s...: path too long", path);
-    char *slash = strrchr(dir, '/');
-    if (slash) *slash = 0;
-    int fd = temp_file(temp, slash ? dir : ".", e);
+    int rc = refuse_special(path, e);
+    if (!rc) rc = path_dir(dir, path, e);
+    if (rc) return rc;
+    int fd = temp_file(temp, dir, e);
     if (fd < 0) return Q_EIO;
-    int failed = write_all(fd, data, n) || fsync(fd), saved = errno;
+    int failed = file_put_all(fd, data, n) || fsync(fd), saved = errno;
     close(fd);
-    if (!failed && (failed = rename(temp, path))) saved = errno;
-    if (failed) {
-        unlink(temp);
-        return q_fail(e, Q_EIO, "%s: cannot write: %s", path, strerror(saved));
-    }
-    sync_parent(path);
-    return Q_OK;
+    rc = failed ? q_fail(e, Q_EIO, "%s: cannot write: %s", path, strerror(saved)) : file_rename(temp, path, e);
+    if (rc) unlink(temp);
+    return rc;
 }
 
 int file_let_read(const char *path, struct q_err *e)
@@ -229,10 +236,7 @@ int file_publish(const char *from, const char *to, struct q_err *e)
     if (fd < 0) return fail_io(e, "open", from);
     int failed = fchmod(fd, 0600) || fsync(fd), saved = errno;
     close(fd);
-    if (!failed && (failed = rename(from, to))) saved = errno;
-    if (failed) return q_fail(e, Q_EIO, "%s: cannot write: %s", to, strerror(saved));
-    sync_parent(to);
-    return Q_OK;
+    return failed ? q_fail(e, Q_EIO, "%s: cannot write: %s", to, strerror(saved)) : file_rename(from, to, e);
 }
 
 int file_is_ours(const char *path)

@@ -10,6 +10,8 @@ enum { Q_PATH = 4096 };
 
 /* dst = the parts joined by '/'; Q_ELIMIT when it is longer than Q_PATH. End the parts with NULL. */
 int path_join(char dst[Q_PATH], struct q_err *e, ...) __attribute__((sentinel));
+/* dst = the directory that the path's last name is in: "." where it has no other. */
+int path_dir(char dst[Q_PATH], const char *path, struct q_err *e);
 /* Makes the directory and those above it. */
 int dir_make(const char *path, struct q_err *e);
 /* Whether `bytes` can be written in the directory (made if need be): finds read-only and full disks before work is done. */
@@ -28,7 +30,11 @@ int file_read(const char *path, size_t max, char **data, size_t *n, struct q_err
 int file_write(const char *path, const void *data, size_t n, struct q_err *e);
 /* A file made by file_write gets the mode of files that are meant for others: 0666 less the umask (read and set: not beside threads that make files). */
 int file_let_read(const char *path, struct q_err *e);
-/* Moves a finished file to its place on the same disk: mode 0600, fsync, rename. */
+/* All n bytes; else -1 and errno. */
+int file_put_all(int fd, const void *data, size_t n);
+/* Gives a file that is on the disk another name, whole or not at all: as file_write does at last. */
+int file_rename(const char *from, const char *to, struct q_err *e);
+/* Moves a finished file to its place on the same disk: mode 0600, fsync, file_rename. */
 int file_publish(const char *from, const char *to, struct q_err *e);
 /* 1 when only this user or root can have written the file. */
 int file_is_ours(const char *path);

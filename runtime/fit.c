@@ -1,6 +1,7 @@
 #include "fit.h"
 #include "kernel.h"
 #include "model_parts.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -223,7 +224,8 @@ int fit_most_seqs(const struct q_config *c, const struct q_fit_weights *w, const
 
 /* ---- "3x16GiB,24GB" ---- */
 
-size_t fit_read_size(const char **at)
+/* One size, "16GiB", and moves *at behind it; 0: it is none. */
+static size_t read_size(const char **at)
 {
     static const struct { const char *name; double bytes; } units[] = {{"GiB", 0x1p30}, {"MiB", 0x1p20}, {"KiB", 0x1p10}, {"GB", 1e9}, {"MB", 1e6},
                                                                        {"kB", 1e3}, {"G", 0x1p30}, {"M", 0x1p20}, {"K", 0x1p10}};
@@ -236,6 +238,18 @@ size_t fit_read_size(const char **at)
         *at = end + length;
         return n * units[i].bytes >= 1 && n * units[i].bytes < 0x1p62 ? (size_t)(n * units[i].bytes) : 0;
     }
+    return 0;
+}
+
+int fit_read_bytes(const char *text, size_t *bytes)
+{
+    char *end;
+    const char *at = text;
+    if ((*bytes = read_size(&at)) && !*at) return 0;
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno || v >= SIZE_MAX / 2) return -1;
+    *bytes = (size_t)v;
     return 0;
 }
 
@@ -256,7 +270,7 @@ const char *fit_read_cards(struct q_fit_options *o, const char *text)
     for (const char *at = text;; at++) {
         long times = read_times(&at);
         if (times < 1 || times > FIT_CARDS - o->n_cards) return "1 to 64 cards are possible";
-        size_t bytes = fit_read_size(&at);
+        size_t bytes = read_size(&at);
         if (!bytes || (*at && *at != ',')) return "expected sizes as 16GiB, 3x16GiB or 16GiB,12GiB,16GiB (GiB, MiB, GB, MB)";
         while (times--) o->card[o->n_cards++] = bytes;
         if (!*at) return NULL;

@@ -59,8 +59,8 @@ int fit_place(struct q_fit *f, const struct q_config *c, const struct q_fit_weig
 int fit_longest(const struct q_config *c, const struct q_fit_weights *w, const struct q_fit_options *o, int most);
 int fit_most_seqs(const struct q_config *c, const struct q_fit_weights *w, const struct q_fit_options *o, int most);
 
-/* One size, "16GiB", and moves *at behind it; 0: it is none. */
-size_t fit_read_size(const char **at);
+/* A size, "8GiB", or a whole number of bytes; non-zero: it is neither. */
+int fit_read_bytes(const char *text, size_t *bytes);
 /* Reads "3x16GiB", "16GiB,12GiB,16GiB", "24GB" into card and n_cards. NULL, or what is wrong with it. */
 const char *fit_read_cards(struct q_fit_options *o, const char *text);
 

@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t layer_page_bytes(const struct q_config *c, const char *format)
+size_t kv_layer_page_bytes(const struct q_config *c, const char *format)
 {
     return (size_t)c->n_head_kv * kv_format_piece_bytes(format, c->head_dim);
 }
 
 size_t kv_page_bytes(const struct q_config *c, const char *fk, const char *fv)
 {
-    return (size_t)q_count_layers(c, Q_LAYER_ATTN) * (layer_page_bytes(c, fk) + layer_page_bytes(c, fv));
+    return (size_t)q_count_layers(c, Q_LAYER_ATTN) * (kv_layer_page_bytes(c, fk) + kv_layer_page_bytes(c, fv));
 }
 
 size_t states_slot_bytes(const struct q_config *c)
@@ -56,8 +56,8 @@ int kv_open(struct q_kv *kv, struct q_device *d, const struct q_config *c, int n
     kv->device = d;
     kv->n_layers = q_count_layers(c, Q_LAYER_ATTN);
     kv->n_pages = kv->n_free = n_pages;
-    kv->k_bytes = layer_page_bytes(c, fk);
-    kv->v_bytes = layer_page_bytes(c, fv);
+    kv->k_bytes = kv_layer_page_bytes(c, fk);
+    kv->v_bytes = kv_layer_page_bytes(c, fv);
     kv->refs = calloc((size_t)n_pages + 1, sizeof *kv->refs);
     kv->free_page = fresh_stack(n_pages);
     if (!kv->refs || !kv->free_page) q_fail(e, Q_EMEM, "no memory for a table of %d KV pages", n_pages);

@@ -29,6 +29,8 @@ void kv_share(struct q_kv *kv, int page);
 void kv_drop(struct q_kv *kv, int page);
 /* Makes *page the caller's alone: itself if it is, else a copy. Q_ELIMIT when no page is left. */
 int kv_own(struct q_kv *kv, int *page, struct q_err *e);
+/* Bytes of K, or of V, in one page of one layer. */
+size_t kv_layer_page_bytes(const struct q_config *c, const char *format);
 /* Bytes of one page over all attention layers. */
 size_t kv_page_bytes(const struct q_config *c, const char *fk, const char *fv);
 

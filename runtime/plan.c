@@ -2,7 +2,6 @@
 #include "plan.h"
 #include "engine.h"
 #include "kv.h"
-#include "kv_format.h"
 #include "scratch.h"
 #include "step_table.h"
 #include "weights.h"
@@ -24,9 +23,16 @@ int plan_max_rows(int gpu, size_t available)
 
 int plan_max_snaps(int n_seqs) { return n_seqs + 4; }
 
+enum { SNAP_PAGES = 2 };   /* KV pages that a snapshot may have for itself */
+
+size_t plan_snap_bytes(const struct q_config *c, const char *kv_k, const char *kv_v)
+{
+    return states_slot_bytes(c) + SNAP_PAGES * kv_page_bytes(c, kv_k, kv_v);
+}
+
 int plan_snaps_of_bytes(const struct q_config *c, const char *kv_k, const char *kv_v, size_t bytes)
 {
-    const size_t most = 256, each = states_slot_bytes(c) + 2 * kv_page_bytes(c, kv_k, kv_v);
+    const size_t most = 256, each = plan_snap_bytes(c, kv_k, kv_v);
     return (int)(bytes / each < most ? bytes / each : most);
 }
 
@@ -50,10 +56,20 @@ static double blocks(const struct q_plan_options *o, int n, size_t bytes)
     return (double)n * (double)each;
 }
 
+struct q_scratch_size plan_scratch(const struct q_plan_options *o)
+{
+    return (struct q_scratch_size){ o->max_rows, o->max_out, o->ctx, o->parts, Q_TOP, o->gpu, o->sparse ? o->n_seqs : 0 };
+}
+
+struct q_step_size plan_step(const struct q_config *c, const struct q_plan_options *o)
+{
+    return (struct q_step_size){ o->max_rows, o->max_out, o->n_seqs, o->n_snaps, o->ctx, c->n_embd, c->n_vocab };
+}
+
 static size_t step_bytes(const struct q_config *c, const struct q_plan_options *o)
 {
-    struct q_scratch_size scratch = { o->max_rows, o->max_out, o->ctx, o->parts, Q_TOP, o->gpu, o->sparse ? o->n_seqs : 0 };
-    struct q_step_size table = { o->max_rows, o->max_out, o->n_seqs, o->n_snaps, o->ctx, c->n_embd, c->n_vocab };
+    struct q_scratch_size scratch = plan_scratch(o);
+    struct q_step_size table = plan_step(c, o);
     return scratch_bytes(c, &scratch) + step_table_bytes(&table);
 }
 
@@ -67,22 +83,20 @@ static void set(struct q_plan *p, enum q_plan_item i, const char *what, double b
 static double kv_bytes(const struct q_config *c, const struct q_plan_options *o, int64_t n_pages)
 {
     int layers = q_count_layers(c, Q_LAYER_ATTN);
-    size_t heads = (size_t)c->n_head_kv, pages = (size_t)n_pages;
-    size_t k = heads * kv_format_piece_bytes(o->kv_k, c->head_dim), v = heads * kv_format_piece_bytes(o->kv_v, c->head_dim);
-    return blocks(o, layers, pages * k) + blocks(o, layers, pages * v);
+    size_t pages = (size_t)n_pages;
+    return blocks(o, layers, pages * kv_layer_page_bytes(c, o->kv_k)) + blocks(o, layers, pages * kv_layer_page_bytes(c, o->kv_v));
 }
 
-/* Pages and slots are counted as the engine does when it opens: a snapshot costs a state and at most two pages of its own. */
 void plan_make(struct q_plan *p, const struct q_config *c, const struct q_plan_options *o)
 {
     memset(p, 0, sizeof *p);
     double total = 0;
     int64_t whole = ((int64_t)o->ctx + KV_PAGE - 1) / KV_PAGE, pool = (o->kv_tokens + KV_PAGE - 1) / KV_PAGE;
-    p->n_pages = (o->kv_tokens ? (pool > whole ? pool : whole) : o->n_seqs * whole) + 2 * (int64_t)o->n_snaps;
+    p->n_pages = (o->kv_tokens ? (pool > whole ? pool : whole) : o->n_seqs * whole) + SNAP_PAGES * (int64_t)o->n_snaps;
     p->n_slots = (int64_t)o->n_seqs + o->n_snaps;
     p->page_bytes = kv_page_bytes(c, o->kv_k, o->kv_v);
     p->slot_bytes = states_slot_bytes(c);
-    double kept_pages = 2.0 * o->n_snaps * (double)p->page_bytes, kept_states = (double)p->slot_bytes * o->n_snaps;
+    double kept_pages = (double)SNAP_PAGES * o->n_snaps * (double)p->page_bytes, kept_states = (double)p->slot_bytes * o->n_snaps;
     set(p, Q_PLAN_WEIGHTS, "weights", blocks(o, 1, o->weight_bytes));
     set(p, Q_PLAN_KV, "KV pages", kv_bytes(c, o, p->n_pages) - kept_pages);
     set(p, Q_PLAN_STATES, "states", (double)p->slot_bytes * (double)o->n_seqs);

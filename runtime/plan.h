@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct q_scratch_size;
+struct q_step_size;
+
 struct q_plan_options {
     size_t weight_bytes;       /* of the model, each tensor once */
     int ctx;                   /* tokens a sequence may hold */
@@ -43,8 +46,12 @@ struct q_plan_options plan_defaults(size_t weight_bytes, int ctx, int parts);
 /* The engine's defaults: rows of a step where this much memory is free, snapshots beside so many sequences that are served. */
 int plan_max_rows(int gpu, size_t available);
 int plan_max_snaps(int n_seqs);
-/* Snapshots that so many bytes hold, as plan_make counts them. */
+/* Bytes of a snapshot, with the KV pages that it may have for itself; snapshots that so many bytes hold. */
+size_t plan_snap_bytes(const struct q_config *c, const char *kv_k, const char *kv_v);
 int plan_snaps_of_bytes(const struct q_config *c, const char *kv_k, const char *kv_v, size_t bytes);
+/* What the engine takes besides weights, KV and states. */
+struct q_scratch_size plan_scratch(const struct q_plan_options *o);
+struct q_step_size plan_step(const struct q_config *c, const struct q_plan_options *o);
 /* Sizes saturate at SIZE_MAX instead of wrapping. */
 void plan_make(struct q_plan *p, const struct q_config *c, const struct q_plan_options *o);
 

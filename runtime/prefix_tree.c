@@ -242,8 +242,7 @@ void q_tree_done(struct q_tree *t) { t->got = NULL; }
 /* A candidate, as if it were there: for its worth. */
 static struct tree_node candidate(const struct q_tree *t, const struct tree_node *above, int depth, enum q_tree_kind kind)
 {
-    const struct tree_node *kept = above;
-    while (kept->parent && !tree_has(kept)) kept = kept->parent;
+    const struct tree_node *kept = tree_kept(above);
     return (struct tree_node){.parent = (struct tree_node *)above, .n = depth - above->depth, .depth = depth, .kind = kind, .used_s = t->en.seconds(),
                               .cost = kept->cost + (depth - kept->depth) * t->token_s};
 }
@@ -269,12 +268,11 @@ int q_tree_room(struct q_tree *t, const int32_t *ids, int n, enum q_tree_kind ki
     const struct tree_node *at = above(t, ids, n);
     if (!t->o.max_snaps || reserved >= t->o.max_snaps || !n || (at->depth == n && at->snap)) return 0;
     struct tree_node new = candidate(t, at->depth == n ? at->parent : at, n, kind);
-    double worth = tree_loss(t, &new) / (double)tree_tier_bytes(t, &new, Q_TIER_DEVICE);
+    double worth = tree_worth(t, &new, Q_TIER_DEVICE);
     while (tree_slots(t) + reserved >= t->o.max_snaps || over_device_bytes(t, &new, reserved)) {
         struct tree_node *least = tree_least(t, Q_TIER_DEVICE, NULL);
         if (!least) return 0;
-        double loss = tree_tier_loss(t, least, Q_TIER_DEVICE) / (double)tree_tier_bytes(t, least, Q_TIER_DEVICE);
-        if (kind != Q_TREE_MUST && loss >= worth) return 0;
+        if (kind != Q_TREE_MUST && tree_worth(t, least, Q_TIER_DEVICE) >= worth) return 0;
         tree_drop(t, least, Q_TIER_DEVICE);
     }
     return 1;
@@ -289,8 +287,7 @@ int q_tree_put(struct q_tree *t, const int32_t *ids, int n, enum q_tree_kind kin
         return length == n ? Q_OK : q_fail(e, Q_EINTERNAL, "a checkpoint of %d tokens holds %d", n, length);
     }
     if (token_s > 0) t->token_s = t->token_s > 0 ? 0.7 * t->token_s + 0.3 * token_s : token_s;
-    const struct tree_node *kept = at->parent;
-    while (kept->parent && !tree_has(kept)) kept = kept->parent;
+    const struct tree_node *kept = tree_kept(at->parent);
     at->cost = kept->cost + (n - kept->depth) * token_s;
     at->snap = snap;
     at->was = 0;

@@ -34,18 +34,23 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* The nearest file above: what a new one builds on. */
-static struct tree_file *base_of(const struct tree_node *n)
+/* The nearest above with a file, which a new one builds on; NULL. */
+static const struct tree_node *base_node(const struct tree_node *n)
 {
     const struct tree_node *up = n->parent;
     while (up && !up->file) up = up->parent;
+    return up;
+}
+
+static struct tree_file *base_of(const struct tree_node *n)
+{
+    const struct tree_node *up = base_node(n);
     return up ? up->file : NULL;
 }
 
 static int shared_pages(const struct q_tree *t, const struct tree_node *n)
 {
-    const struct tree_node *up = n->parent;
-    while (up && !up->file) up = up->parent;
+    const struct tree_node *up = base_node(n);
     return up ? up->depth / t->en.page_tokens : 0;
 }
 
@@ -188,7 +193,7 @@ static void take_in(struct q_tree *t)
 }
 
 static size_t file_bytes(const struct q_tree *t, const struct tree_node *n) { return tree_tier_bytes(t, n, Q_TIER_DISK); }
-static double worth(const struct q_tree *t, const struct tree_node *n) { return tree_loss(t, n) / (double)file_bytes(t, n); }
+static double worth(const struct q_tree *t, const struct tree_node *n) { return tree_worth(t, n, Q_TIER_DISK); }
 
 /* Files are written when nobody waits, or when the host runs full. The end of an answer that nobody went on from is not worth a state's bytes: from
  * its turn on, little has to be read again. */

@@ -28,7 +28,7 @@ void tree_host_drop(struct q_tree *t, struct tree_host *h)
     if (--h->refs) return;
     for (int i = 0; i < h->n_pages; i++)
         if (h->page[i]) drop_page(t, h->page[i]);
-    t->c.tier[Q_TIER_HOST].bytes -= h->own;
+    if (h->state) t->c.tier[Q_TIER_HOST].bytes -= t->en.state_bytes;
     free(h->page);
     free(h->state);
     free(h);
@@ -70,7 +70,7 @@ struct tree_host *tree_host_new(struct q_tree *t, const struct tree_node *n, int
     h->n_pages = tree_pages(t, n->depth);
     h->page = calloc((size_t)h->n_pages + 1, sizeof *h->page);
     h->state = malloc(t->en.state_bytes + 1);
-    if (h->state) t->c.tier[Q_TIER_HOST].bytes += h->own = t->en.state_bytes;
+    if (h->state) t->c.tier[Q_TIER_HOST].bytes += t->en.state_bytes;
     int good = h->page && h->state;
     for (int i = 0; good && i < h->n_pages; i++) {
         if (i < *from) (h->page[i] = r->page[i])->refs++;
@@ -192,7 +192,7 @@ static struct tree_node *choose(struct q_tree *t, int idle)
     if (!t->o.host_bytes || (!pressed && !idle)) return NULL;
     for (struct tree_node *n = t->root.child; n; n = tree_next(n, &t->root)) {
         if (!n->snap || n->host || n->file || n->no_copy) continue;
-        double w = tree_loss(t, n) / (double)tree_tier_bytes(t, n, Q_TIER_DEVICE);
+        double w = tree_worth(t, n, Q_TIER_DEVICE);
         /* Pressed, the least valuable that is worth a place; idle, the most valuable that fits. */
         if (best && (pressed ? w >= worth : w <= worth)) continue;
         if (fits(t, n, 0)) best = n, worth = w;

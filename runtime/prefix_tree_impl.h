@@ -18,7 +18,6 @@ struct tree_page {
 /* A whole checkpoint in host memory. refs: its node's, and the disk thread's. */
 struct tree_host {
     int refs, n_pages;
-    size_t own;                       /* bytes of the state, for the books */
     char *state;                      /* owned */
     struct tree_page **page;          /* owned: [n_pages], each held */
 };
@@ -43,7 +42,7 @@ struct tree_node {
     enum q_tree_kind kind;
     enum q_tier brought;              /* from where it came to the device, until it was got */
     unsigned hits;
-    int no_copy, no_disk;                      /* a copy, a file failed, or its file went: not tried again until it is used */
+    int no_copy, no_disk;             /* a copy, a file failed, or its file went: not tried again until it is used */
 };
 
 /* A copy to the host that is being made. */
@@ -91,6 +90,12 @@ struct q_tree {
 };
 
 static inline int tree_has(const struct tree_node *n) { return n->snap || n->host || n->file; }
+/* The nearest of it and those above it that has a checkpoint; the root where none has. */
+static inline const struct tree_node *tree_kept(const struct tree_node *n)
+{
+    while (n->parent && !tree_has(n)) n = n->parent;
+    return n;
+}
 static inline int tree_pages(const struct q_tree *t, int tokens) { return (tokens + t->en.page_tokens - 1) / t->en.page_tokens; }
 static inline int tree_has_disk(const struct q_tree *t) { return t->o.disk && t->o.disk_bytes; }
 
@@ -107,9 +112,11 @@ void tree_say(const struct q_tree *t, const struct q_err *e);
 /* ---- prefix_tree_value.c ---- */
 /* Seconds that are to be expected lost with the checkpoint. */
 double tree_loss(const struct q_tree *t, const struct tree_node *n);
-/* What of it is lost when the tier's copy goes. */
+/* What of it is lost when the tier's copy goes; where there is none, of what it would be. */
 double tree_tier_loss(const struct q_tree *t, const struct tree_node *n, enum q_tier tier);
 size_t tree_tier_bytes(const struct q_tree *t, const struct tree_node *n, enum q_tier tier);
+/* The loss of a byte there. */
+double tree_worth(const struct q_tree *t, const struct tree_node *n, enum q_tier tier);
 /* The copy on a tier that is worth least a byte, or NULL; never `but`. */
 struct tree_node *tree_least(const struct q_tree *t, enum q_tier tier, const struct tree_node *but);
 /* Bytes on the device: states, and pages that snapshots hold, shared ones once. */

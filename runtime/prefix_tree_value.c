@@ -7,15 +7,14 @@
 static const double FRESH_S = 300;
 /* How much less likely the end of an answer is gone on from than a turn of a user's, until it was. */
 static const double AT_AN_END = 0.25;
-/* What fetching from a lower tier costs of reading again, roughly. */
+/* What fetching from a lower tier costs of reading again. All four are settings that seemed sensible, and nothing measured. */
 static const double FROM_HOST = 0.05, FROM_DISK = 0.2;
 
 static double cost_of(const struct q_tree *t, const struct tree_node *n) { return n->cost > 0 || !n->parent ? n->cost : n->depth * t->token_s; }
 
 double tree_loss(const struct q_tree *t, const struct tree_node *n)
 {
-    const struct tree_node *kept = n->parent;
-    while (kept->parent && !tree_has(kept)) kept = kept->parent;
+    const struct tree_node *kept = tree_kept(n->parent);
     double again = cost_of(t, n) - cost_of(t, kept), age = t->en.seconds() - n->used_s;
     double least = (n->depth - kept->depth) * 1e-9;   /* where no time is known, tokens decide */
     double likely = n->kind == Q_TREE_END && !n->hits ? AT_AN_END : 1.0 + n->hits + (n->n_children > 1 ? n->n_children - 1 : 0);
@@ -56,6 +55,11 @@ size_t tree_tier_bytes(const struct q_tree *t, const struct tree_node *n, enum q
     return bytes;
 }
 
+double tree_worth(const struct q_tree *t, const struct tree_node *n, enum q_tier tier)
+{
+    return tree_tier_loss(t, n, tier) / (double)tree_tier_bytes(t, n, tier);
+}
+
 size_t tree_device_bytes(const struct q_tree *t)
 {
     size_t bytes = 0;
@@ -82,7 +86,7 @@ struct tree_node *tree_least(const struct q_tree *t, enum q_tier tier, const str
         if (!on(n, tier)) continue;
         seen++;
         if (n == but || (tier == Q_TIER_DEVICE && n == t->got) || (tier == Q_TIER_DISK && n->file->refs > 1)) continue;
-        double loss = tree_tier_loss(t, n, tier) / (double)tree_tier_bytes(t, n, tier);
+        double loss = tree_worth(t, n, tier);
         if (!best || loss < least) best = n, least = loss;
     }
     return best;
@@ -119,7 +123,7 @@ int tree_room(struct q_tree *t, enum q_tier tier, const struct tree_node *n, dou
         size_t need = tier == Q_TIER_HOST ? tree_host_need(t, n) : tree_file_need(t, n);
         if (t->c.tier[tier].bytes + need <= budget) return 1;
         struct tree_node *least = need <= budget ? tree_least(t, tier, n) : NULL;
-        if (!least || tree_tier_loss(t, least, tier) / (double)tree_tier_bytes(t, least, tier) >= worth) return 0;
+        if (!least || tree_worth(t, least, tier) >= worth) return 0;
         tree_drop(t, least, tier);
     }
 }

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Turns shorter than this are read again faster than they are kept apart. */
+/* Tokens: a shorter message is kept with the next one, not by itself. */
 enum { APART = 64 };
 
 static int32_t control(const struct tokenizer *t, const char *name) { return t ? tok_find(t, name, strlen(name)) : -1; }

@@ -102,20 +102,6 @@ static int check(const struct q_sched *s, const struct q_sched_ask *a, struct q_
     return rc ? rc : q_sampling_check(&a->o.sampling, e);
 }
 
-static int know(struct sched_task *t, const int32_t *ids, size_t n, struct q_err *e)
-{
-    if (t->known.cap - t->known.n < n) {
-        size_t cap = t->known.n + n + t->known.cap / 2 + 64;
-        int32_t *at = realloc(t->known.at, cap * sizeof *at);
-        if (!at) return q_fail(e, Q_EMEM, "no memory for %zu tokens", cap);
-        t->known.at = at;
-        t->known.cap = cap;
-    }
-    memcpy(t->known.at + t->known.n, ids, n * sizeof *ids);
-    t->known.n += n;
-    return Q_OK;
-}
-
 static void free_task(struct q_sched *s, struct sched_task *t)
 {
     if (t->client) t->client->tasks--;
@@ -143,7 +129,7 @@ int q_sched_add(struct q_sched *s, const struct q_sched_ask *ask, struct q_err *
     t->ask = *ask;
     t->number = s->next_number++;
     t->added_s = s->en.seconds();
-    rc = know(t, ask->ids, ask->n, e);
+    rc = tok_ids_add(&t->known, ask->ids, ask->n, e);
     if (!rc) rc = q_turn_open(&t->turn, s->en.tokenizer, s->en.ctx, (int)ask->n, &t->ask.o, &t->answer, e);
     if (!rc && s->en.cache.max_snaps)
         rc = prompt_marks(&t->marks, s->en.tokenizer, ask->ids, (int)ask->n, s->en.mark_every, most_marks(s), e);
@@ -301,7 +287,7 @@ static void advance(struct q_sched *s, struct sched_task *t, const struct q_resu
     }
     if (!rc && !t->turn.over) {
         int32_t id = t->turn.id;
-        rc = know(t, &id, 1, &e);
+        rc = tok_ids_add(&t->known, &id, 1, &e);
     }
     if (rc || t->turn.over) end_task(s, t, rc ? &e : NULL);
 }
@@ -362,8 +348,6 @@ int q_sched_idle(struct q_sched *s)
     for (int i = 0; i < s->en.max_seqs; i++) sched_keep_end(s, &s->slot[i]);
     return q_tree_work(s->tree, 0.01, 1);
 }
-
-struct q_tree *q_sched_tree(struct q_sched *s) { return s->tree; }
 
 /* ---- looking ---- */
 

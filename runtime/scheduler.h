@@ -11,7 +11,7 @@
  *    next, and so it is with the rows left for prompts. Within a client, first come first served.
  *  - A task is admitted when its prompt and what it is likely to write (max_tokens, at most en.promise at first) fit into the KV pages
  *    that are not promised.
- *    Should pages run out all the same, kept beginnings go first, then the youngest task leaves its slot: it waits, and reads
+ *    Should pages run out all the same, checkpoints go first, then the youngest task leaves its slot: it waits, and reads
  *    again later what it had, its tokens included. Nothing fails for lack of pages.
  *  - Cancelled tasks are gone, and their slots free, before the next step.
  *  - What was read before is not read again: slots remember their tokens, and a prefix tree (prefix_tree.h) keeps the state at the ends of
@@ -73,8 +73,6 @@ int q_sched_add(struct q_sched *s, const struct q_sched_ask *ask, struct q_err *
 int q_sched_step(struct q_sched *s);
 /* While there is no task: the ends of answers are kept, copies made ahead of need. 0: nothing is left to do. Takes some 10 ms. */
 int q_sched_idle(struct q_sched *s);
-/* What is kept; borrowed. */
-struct q_tree *q_sched_tree(struct q_sched *s);
 
 struct sched_counts {
     int slots, running, reading, waiting;    /* now; reading: of the running ones, those with prompt left */

@@ -106,7 +106,8 @@ void sched_want_keeps(struct q_sched *s, struct sched_task *t, int first_row);
 int sched_put_keeps(struct q_sched *s, const struct sched_task *t, double token_s, struct q_err *e);
 /* Those that the step took and nobody wants. */
 void sched_drop_keeps(struct q_sched *s);
-/* An idle slot's end becomes a checkpoint, if it is worth one. */
+/* What an idle slot holds becomes a checkpoint, if it is worth one; as the end of an answer, unless the tree was offered it before. */
+void sched_keep_now(struct q_sched *s, struct sched_slot *l, enum q_tree_kind kind);
 void sched_keep_end(struct q_sched *s, struct sched_slot *l);
 /* Gives KV pages back that only memories hold, the longest unused first; 0: there are none. */
 int sched_forget_one(struct q_sched *s);

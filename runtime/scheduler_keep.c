@@ -109,15 +109,19 @@ void sched_forget_slot(struct q_sched *s, struct sched_slot *slot)
     slot->n = slot->kept = 0;
 }
 
-/* The end of an answer: the state is copied when its slot is wanted for something else, or nobody waits. */
-void sched_keep_end(struct q_sched *s, struct sched_slot *l)
+void sched_keep_now(struct q_sched *s, struct sched_slot *l, enum q_tree_kind kind)
 {
     struct q_snap *snap;
     struct q_err e;
-    if (!l->n || l->kept == l->n || l->task) return;
     l->kept = l->n;
-    if (!q_tree_room(s->tree, l->ids, l->n, Q_TREE_END, 0) || s->en.seq_snapshot(l->seq, &snap, &e)) return;
-    q_tree_put(s->tree, l->ids, l->n, Q_TREE_END, snap, s->counts.row_s, &e);
+    if (!q_tree_room(s->tree, l->ids, l->n, kind, 0) || s->en.seq_snapshot(l->seq, &snap, &e)) return;
+    q_tree_put(s->tree, l->ids, l->n, kind, snap, s->counts.row_s, &e);
+}
+
+/* The state is copied when its slot is wanted for something else, or nobody waits. */
+void sched_keep_end(struct q_sched *s, struct sched_slot *l)
+{
+    if (l->n && l->kept != l->n && !l->task) sched_keep_now(s, l, Q_TREE_END);
 }
 
 static int restore(struct q_sched *s, struct sched_task *t, struct sched_slot *l, const struct q_snap *snap, int n, struct q_err *e)

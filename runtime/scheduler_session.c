@@ -102,16 +102,6 @@ int q_sched_save(struct q_sched *s, int slot, struct q_sched_save *save, struct 
 
 /* ---- loading ---- */
 
-/* What the slot holds is also kept for when it goes on, as far as there is room. */
-static void keep_loaded(struct q_sched *s, struct sched_slot *l, enum q_tree_kind kind)
-{
-    struct q_snap *snap;
-    struct q_err e;
-    l->kept = l->n;
-    if (!q_tree_room(s->tree, l->ids, l->n, kind, 0) || s->en.seq_snapshot(l->seq, &snap, &e)) return;
-    q_tree_put(s->tree, l->ids, l->n, kind, snap, s->counts.row_s, &e);
-}
-
 int q_sched_load(struct q_sched *s, int slot, struct session *file, int part, struct q_err *e)
 {
     int rc = q_sched_check_slot(s, slot, e);
@@ -126,7 +116,7 @@ int q_sched_load(struct q_sched *s, int slot, struct session *file, int part, st
     memcpy(l->ids, session_ids(file), (size_t)l->n * sizeof *l->ids);
     l->used = ++s->tick;
     l->used_s = s->en.seconds();
-    keep_loaded(s, l, part == session_head(file)->n_parts - 1 ? Q_TREE_END : Q_TREE_MARK);
+    sched_keep_now(s, l, part == session_head(file)->n_parts - 1 ? Q_TREE_END : Q_TREE_MARK);
     return Q_OK;
 }
 

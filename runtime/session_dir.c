@@ -1,4 +1,4 @@
-/* Directories of session files: a list by heads alone, a bound of bytes, and what killed writers left. */
+/* Directories of session files: which there are, and what killed writers left. */
 #define _GNU_SOURCE
 #include "files.h"
 #include "session_impl.h"
@@ -46,105 +46,30 @@ static int add_found(struct finds *f, int dir, const char *name)
     return to->name ? 0 : -1;
 }
 
-static void free_finds(struct finds *f)
-{
-    for (int i = 0; i < f->n; i++) free(f->at[i].name);
-    free(f->at);
-    *f = (struct finds){0};
-}
-
-/* Least recently used first. */
-static int find_all(const char *dir, struct finds *f, struct q_err *e)
-{
-    DIR *d = opendir(dir);
-    *f = (struct finds){0};
-    if (!d) return q_fail(e, Q_EIO, "%s: cannot read the directory: %s", dir, strerror(errno));
-    int failed = 0;
-    for (struct dirent *x; !failed && (x = readdir(d));) failed = add_found(f, dirfd(d), x->d_name);
-    closedir(d);
-    if (failed) free_finds(f);
-    else if (f->n) qsort(f->at, (size_t)f->n, sizeof *f->at, compare_found);
-    return failed ? q_fail(e, Q_EMEM, "%s: no memory for a list of its files", dir) : Q_OK;
-}
-
 int session_find_files(const char *dir, struct session_found **list, int *n, struct q_err *e)
 {
-    struct finds f;
-    int rc = find_all(dir, &f, e);
+    struct finds f = {0};
+    DIR *d = opendir(dir);
+    *list = NULL;
+    *n = 0;
+    if (!d) return q_fail(e, Q_EIO, "%s: cannot read the directory: %s", dir, strerror(errno));
+    int failed = 0;
+    for (struct dirent *x; !failed && (x = readdir(d));) failed = add_found(&f, dirfd(d), x->d_name);
+    closedir(d);
+    if (failed) {
+        session_found_free(f.at, f.n);
+        return q_fail(e, Q_EMEM, "%s: no memory for a list of its files", dir);
+    }
+    if (f.n) qsort(f.at, (size_t)f.n, sizeof *f.at, compare_found);
     *list = f.at;
     *n = f.n;
-    return rc;
+    return Q_OK;
 }
 
-void session_found_free(struct session_found *list, int n) { free_finds(&(struct finds){list, n, n}); }
-
-/* --- the list ---------------------------------------------------------------------------------------------------------- */
-
-/* Takes the name. 0: left out. */
-static int read_entry(const char *dir, const char *state_id, struct session_found *f, struct session_entry *to)
-{
-    char path[Q_PATH];
-    struct q_err e;
-    if (path_join(path, &e, dir, f->name, NULL) || session_read_head(path, &to->head, &e)) return 0;
-    if (state_id && strcmp(to->head.state_id, state_id)) return 0;
-    to->name = f->name;
-    to->used = f->used;
-    f->name = NULL;
-    return 1;
-}
-
-int session_list(const char *dir, const char *state_id, struct session_entry **list, int *n, int *n_others, struct q_err *e)
-{
-    struct finds f;
-    int rc = find_all(dir, &f, e);
-    *list = NULL;
-    *n = *n_others = 0;
-    if (rc) return rc;
-    if (!(*list = calloc((size_t)f.n + 1, sizeof **list))) rc = q_fail(e, Q_EMEM, "%s: no memory for a list of %d sessions", dir, f.n);
-    for (int i = 0; !rc && i < f.n; i++) *n += read_entry(dir, state_id, &f.at[i], &(*list)[*n]);
-    *n_others = rc ? 0 : f.n - *n;
-    free_finds(&f);
-    return rc;
-}
-
-void session_list_free(struct session_entry *list, int n)
+void session_found_free(struct session_found *list, int n)
 {
     for (int i = 0; i < n; i++) free(list[i].name);
     free(list);
-}
-
-/* --- room -------------------------------------------------------------------------------------------------------------- */
-
-static uint64_t sum(const struct finds *f)
-{
-    uint64_t all = 0;
-    for (int i = 0; i < f->n; i++) all += f->at[i].bytes;
-    return all;
-}
-
-uint64_t session_dir_bytes(const char *dir)
-{
-    struct finds f;
-    if (find_all(dir, &f, NULL)) return 0;
-    uint64_t all = sum(&f);
-    free_finds(&f);
-    return all;
-}
-
-int session_make_room(const char *dir, uint64_t most, uint64_t room, struct q_err *e)
-{
-    struct finds f;
-    char path[Q_PATH];
-    if (room > most)
-        return q_fail(e, Q_ELIMIT, "%s: a session of %.1f MiB is larger than all that may lie there, %.1f MiB", dir, (double)room / 1048576,
-                      (double)most / 1048576);
-    int rc = find_all(dir, &f, e);
-    if (rc) return rc;
-    uint64_t all = sum(&f);
-    for (int i = 0; i < f.n && all > most - room; i++)
-        if (!path_join(path, NULL, dir, f.at[i].name, NULL) && !unlink(path)) all -= f.at[i].bytes;
-    free_finds(&f);
-    return all <= most - room ? Q_OK : q_fail(e, Q_EIO, "%s: old sessions cannot be removed, and %.1f MiB are taken", dir, (double)all / 1048576);
 }
 
 void session_touch(const char *path) { utimensat(AT_FDCWD, path, NULL, 0); }
@@ -172,10 +97,7 @@ void session_clean(const char *dir)
 void session_clean_beside(const char *path)
 {
     char dir[Q_PATH];
-    const char *slash = strrchr(path, '/');
-    if (strlen(path) >= sizeof dir) return;
-    snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
-    session_clean(dir);
+    if (!path_dir(dir, path, NULL)) session_clean(dir);
 }
 
 int session_dir_open(const char *dir, struct q_err *e)

@@ -74,8 +74,6 @@ const char *session_path(const struct session *s);
 /* All bytes of a part, in pieces, in order, to `put`. What was put is worth nothing unless this returns 0. */
 typedef int (*session_put)(void *arg, size_t at, const void *src, size_t n, struct q_err *e);
 int session_read(struct session *s, int part, session_put put, void *arg, struct q_err *e);
-/* Only the head, checked by itself: some 500 bytes are read. */
-int session_read_head(const char *path, struct session_head *h, struct q_err *e);
 /* Q_OK if a state of the head fits an engine of this id; else one line that says what differs. */
 int session_check_id(const char *path, const struct session_head *h, const char *state_id, struct q_err *e);
 
@@ -93,29 +91,17 @@ void session_unlock(int lock, const char *path);
 
 /* --- directories (session_dir.c) --- */
 
-struct session_entry {
-    char *name;              /* owned, in the directory */
-    struct session_head head;
-    double used;             /* last change of the file's times: session_touch */
-};
 /* A file *.session of the directory, as the system knows it, whatever is in it. */
 struct session_found {
     char *name;              /* owned */
     uint64_t bytes;
-    double used;             /* as a session_entry's */
+    double used;             /* last change of its times, seconds since 1970: session_touch */
 };
 /* All of them, least recently used first. */
 int session_find_files(const char *dir, struct session_found **list, int *n, struct q_err *e);
 void session_found_free(struct session_found *list, int n);
 /* Makes the directory (0700) and removes what killed writers left in it. */
 int session_dir_open(const char *dir, struct q_err *e);
-/* All sound heads of files *.session, least recently used first; damaged ones and those of another state id (NULL: any) are left out and counted. */
-int session_list(const char *dir, const char *state_id, struct session_entry **list, int *n, int *n_others, struct q_err *e);
-void session_list_free(struct session_entry *list, int n);
-/* Bytes of all files *.session, whosever. */
-uint64_t session_dir_bytes(const char *dir);
-/* Removes the least recently used files *.session until those left and `room` more bytes are at most `most`. Q_ELIMIT where room > most. */
-int session_make_room(const char *dir, uint64_t most, uint64_t room, struct q_err *e);
 /* It was used now. */
 void session_touch(const char *path);
 /* Removes temporary files whose writers are gone; session_clean_beside: those in a file's directory. */

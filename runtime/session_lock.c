@@ -45,9 +45,8 @@ int session_target(char target[Q_PATH], const char *path, struct q_err *e)
 int session_can_write(const char *path, struct q_err *e)
 {
     char dir[Q_PATH];
-    const char *slash = strrchr(path, '/');
-    snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
-    if (!faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS)) return Q_OK;
+    int rc = path_dir(dir, path, e);
+    if (rc || !faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS)) return rc;
     return q_fail(e, Q_EIO, "%s: the session cannot be replaced: its folder cannot be written: %s", path, strerror(errno));
 }
 

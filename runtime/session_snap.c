@@ -4,19 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- saving ------------------------------------------------------------------------------------------------------------ */
-
-struct saving {
-    const struct q_snap *const *snaps;
-    const struct session_head *h;
-};
-
-static int read_snap(void *arg, int part, size_t at, void *dst, size_t n, struct q_err *e)
-{
-    const struct saving *s = arg;
-    return q_snap_read_piece(s->snaps[part], s->h->part[part].from, at, dst, n, e);
-}
-
 _Static_assert((int)SESSION_STATE_ID == (int)Q_STATE_ID, "a file has room for every engine's id");
 
 /* Sizes of one state and one page, from those of snapshots. */
@@ -27,33 +14,6 @@ void session_head_of(const struct q_engine *en, struct session_head *h)
     h->page_bytes = q_snap_bytes_of(en, 0, 1) - h->state_bytes;
     snprintf(h->state_id, sizeof h->state_id, "%s", q_engine_state_id(en));
 }
-
-static int fill_parts(struct session_head *h, const struct q_snap *const *snaps, int n, struct q_err *e)
-{
-    if (n < 1 || n > SESSION_PARTS) return q_fail(e, Q_EINTERNAL, "a session of %d checkpoints: expected 1 to %d", n, SESSION_PARTS);
-    h->n_parts = n;
-    for (int i = 0, before = 0; i < n; i++) {
-        int length = q_snap_length(snaps[i]);
-        if (length <= before || length > h->n_ids)
-            return q_fail(e, Q_EINTERNAL, "a session's checkpoint at %d behind one at %d, of %d tokens", length, before, h->n_ids);
-        h->part[i] = (struct session_part){before / KV_PAGE * KV_PAGE, length};
-        before = length;
-    }
-    return Q_OK;
-}
-
-int session_save(const char *path, const struct q_engine *en, const int32_t *ids, int n_ids, const char *text,
-                 const struct q_snap *const *snaps, int n, int *lock, size_t *written, struct q_err *e)
-{
-    struct session_source src = {.h = {.n_ids = n_ids, .n_text = text ? (int)strlen(text) : 0}, .ids = ids, .text = text, .read = read_snap};
-    struct saving saving = {snaps, &src.h};
-    src.arg = &saving;
-    session_head_of(en, &src.h);
-    int rc = fill_parts(&src.h, snaps, n, e);
-    return rc ? rc : session_write(path, &src, lock, written, e);
-}
-
-/* --- loading ----------------------------------------------------------------------------------------------------------- */
 
 int session_is_of(const struct session *s, const struct q_engine *en, struct q_err *e)
 {
@@ -139,19 +99,6 @@ int session_fill(struct session *s, int part, struct q_snap *snap, int from, str
 {
     int rc = Q_OK;
     for (int i = 0; i <= part && !rc; i++) rc = load_part(s, i, part, (struct loading){.snap = snap, .from = from}, e);
-    return rc;
-}
-
-int session_load(struct session *s, struct q_engine *en, int part, const struct q_snap *base, struct q_snap **out, struct q_err *e)
-{
-    const struct session_head *h = session_head(s);
-    *out = NULL;
-    int rc = session_fits(s, en, e);
-    if (!rc) rc = q_snap_new(en, base, h->part[0].from, h->part[part].length, out, e);
-    if (!rc) rc = session_fill(s, part, *out, h->part[0].from, e);
-    if (!rc) return Q_OK;
-    q_snap_close(*out);
-    *out = NULL;
     return rc;
 }
 

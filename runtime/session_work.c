@@ -1,5 +1,4 @@
 #include "session_work.h"
-#include "scheduler_session.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

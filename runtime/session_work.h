@@ -8,10 +8,11 @@
 #define Q_SESSION_WORK_H
 
 #include "answer.h"
+#include "scheduler_session.h"
 #include "session_snap.h"
 
-/* Snapshots that an engine should have for it: beginnings that are saved. */
-enum { SESSION_WORK_SNAPS = 2 };
+/* Snapshots that an engine should have for it. */
+enum { SESSION_WORK_SNAPS = SCHED_SESSION_KEPT };
 
 struct session_work {
     const char *path;        /* owned: the file that the name leads to over links; NULL: there is no session */

@@ -29,17 +29,9 @@ static int fail_write(const struct writer *w, struct q_err *e)
     return q_fail(e, Q_EIO, "%s: cannot write the %s: %s", w->dir, what(w), strerror(errno));
 }
 
-static int put_all(struct writer *w, const void *data, size_t n, struct q_err *e)
+static int put_all(const struct writer *w, const void *data, size_t n, struct q_err *e)
 {
-    const char *p = data;
-    while (n) {
-        ssize_t k = write(w->fd, p, n);
-        if (k < 0 && errno == EINTR) continue;
-        if (k < 0) return fail_write(w, e);
-        p += k;
-        n -= (size_t)k;
-    }
-    return Q_OK;
+    return file_put_all(w->fd, data, n) ? fail_write(w, e) : Q_OK;
 }
 
 /* With the lock that tells session_clean that its writer lives; one that was cleaned before the lock is made again. */
@@ -107,23 +99,10 @@ static int put_file(struct writer *w, struct q_err *e)
     return rc;
 }
 
-/* The rename is on the disk when the directory is. */
-static int publish(struct writer *w, const char *path, struct q_err *e)
-{
-    struct stat st;
-    if (!lstat(path, &st) && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) return q_fail(e, Q_EINPUT, "%s: expected a regular file or none", path);
-    if (rename(w->temp, path)) return q_fail(e, Q_EIO, "%s: cannot put the session there: %s", path, strerror(errno));
-    int fd = open(w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) fsync(fd), close(fd);
-    return Q_OK;
-}
-
 static int start(struct writer *w, const char *path, struct q_err *e)
 {
-    const char *slash = strrchr(path, '/');
-    if (strlen(path) >= sizeof w->dir) return q_fail(e, Q_ELIMIT, "%.200s...: path too long", path);
-    if (!slash) strcpy(w->dir, ".");
-    else snprintf(w->dir, sizeof w->dir, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    int rc = path_dir(w->dir, path, e);
+    if (rc) return rc;
     w->h.made = (int64_t)time(NULL);
     w->h.bytes = session_file_bytes(&w->h);
     if (!(w->piece = malloc(SESSION_PIECE))) return q_fail(e, Q_EMEM, "no memory for a session's piece");
@@ -135,7 +114,7 @@ int session_write(const char *path, const struct session_source *src, int *lock,
     struct writer w = {.src = src, .h = src->h, .fd = -1};
     int rc = start(&w, path, e);
     if (!rc) rc = put_file(&w, e);
-    if (!rc) rc = publish(&w, path, e);
+    if (!rc) rc = file_rename(w.temp, path, e);
     if (rc && w.fd >= 0) unlink(w.temp);
     free(w.piece);
     if (!rc && written) *written = w.h.bytes;

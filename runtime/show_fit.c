@@ -187,17 +187,23 @@ static cJSON *json_plan(const struct q_plan *p, size_t total)
     return o;
 }
 
+static cJSON *add_object(cJSON *list)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddItemToArray(list, o);
+    return o;
+}
+
 static void json_stages(const struct q_fit *f, cJSON *list)
 {
     for (int i = 0; i < f->n_stages; i++) {
         const struct q_fit_stage *s = f->stage + i;
-        cJSON *o = cJSON_CreateObject();
+        cJSON *o = add_object(list);
         NUM(o, "card", s->card);
         NUM(o, "first_layer", s->first);
         NUM(o, "last_layer", s->last - 1);
         cJSON_AddItemToObject(o, "plan", json_plan(&s->plan, s->total));
         NUM(o, "left", s->left);
-        cJSON_AddItemToArray(list, o);
     }
 }
 
@@ -205,13 +211,12 @@ static void json_formats(const struct show_fit *s, cJSON *list)
 {
     for (int i = 0; i < s->n_formats; i++) {
         const struct show_fit_format *f = s->format + i;
-        cJSON *o = cJSON_CreateObject();
+        cJSON *o = add_object(list);
         cJSON_AddStringToObject(o, "k", f->k);
         cJSON_AddStringToObject(o, "v", f->v);
         NUM(o, "kv_bytes", f->kv_bytes);
         NUM(o, "longest_context", f->longest);
         cJSON_AddBoolToObject(o, "fits", f->fits);
-        cJSON_AddItemToArray(list, o);
     }
 }
 

@@ -37,6 +37,15 @@ static int reserve_ids(struct tok_ids *ids, size_t more, struct q_err *e)
     return Q_OK;
 }
 
+int tok_ids_add(struct tok_ids *ids, const int32_t *more, size_t n, struct q_err *e)
+{
+    int rc = reserve_ids(ids, n, e);
+    if (rc) return rc;
+    memcpy(ids->at + ids->n, more, n * sizeof *more);
+    ids->n += n;
+    return Q_OK;
+}
+
 /* ---- one pre-token ---- */
 
 enum { SEEN_LONGEST = 128 };

@@ -47,7 +47,7 @@ struct tokenizer {
     char *arena;           /* owned; what text and piece point into */
     uint8_t *type;         /* owned; [n]: enum tok_type */
     uint8_t *end;          /* owned; [n]: 1 for ids that end generation */
-    int32_t n, eos, pad, bos;
+    int32_t n, eos, bos;
     int32_t byte_id[256];
     enum tok_rules rules;
     struct tok_map map;

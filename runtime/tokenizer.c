@@ -210,6 +210,7 @@ static void mark_ends(struct tokenizer *t)
 
 static int fill(struct tokenizer *t, const struct tok_source *src, const char *where, struct q_err *e)
 {
+    int32_t pad;   /* nothing is padded here */
     uc_map_fill(&t->unicode);
     int rc = check_source(t, src, where, e);
     if (!rc) rc = copy_tokens(t, src, where, e);
@@ -218,7 +219,7 @@ static int fill(struct tokenizer *t, const struct tok_source *src, const char *w
     if (!rc) rc = build_merges(t, src, where, e);
     if (!rc) rc = tok_specials_init(t, where, e);
     if (!rc) rc = take_id(&t->eos, t, src->eos, "eos_token_id", where, e);
-    if (!rc) rc = take_id(&t->pad, t, src->pad, "padding_token_id", where, e);
+    if (!rc) rc = take_id(&pad, t, src->pad, "padding_token_id", where, e);
     if (!rc) rc = take_id(&t->bos, t, src->bos, "bos_token_id", where, e);
     if (!rc) mark_ends(t);
     return rc;
@@ -290,7 +291,6 @@ int32_t tok_count(const struct tokenizer *t) { return t->n; }
 int tok_type(const struct tokenizer *t, int32_t id) { return has(t, id) ? t->type[id] : 0; }
 int tok_is_end(const struct tokenizer *t, int32_t id) { return has(t, id) && t->end[id]; }
 int32_t tok_eos(const struct tokenizer *t) { return t->eos; }
-int32_t tok_pad(const struct tokenizer *t) { return t->pad; }
 int32_t tok_bos(const struct tokenizer *t) { return t->bos; }
 
 struct tok_str tok_piece(const struct tokenizer *t, int32_t id)

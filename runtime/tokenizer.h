@@ -48,7 +48,6 @@ int32_t tok_count(const struct tokenizer *t);
 int tok_type(const struct tokenizer *t, int32_t id);                    /* enum tok_type; 0 for an id out of range */
 int32_t tok_find(const struct tokenizer *t, const char *text, size_t n); /* by the text in the file; -1: none */
 int32_t tok_eos(const struct tokenizer *t);                             /* -1: the file states none */
-int32_t tok_pad(const struct tokenizer *t);
 int32_t tok_bos(const struct tokenizer *t);
 /* Generation ends at the eos id and at <|im_end|>, <|endoftext|>, <|fim_pad|>, <|repo_name|>, <|file_sep|>. */
 int tok_is_end(const struct tokenizer *t, int32_t id);
@@ -62,11 +61,13 @@ int tok_attach(const struct tokenizer *t, int (*make)(void **at, const struct to
 
 /* ---- text to ids ---- */
 
-/* Growable array of ids. Zero-initialise; tok_encode appends; free(ids.at). */
+/* Growable array of ids. Zero-initialise; tok_encode and tok_ids_add append; free(ids.at). After Q_EMEM it is as before. */
 struct tok_ids {
     int32_t *at; /* owned */
     size_t n, cap;
 };
+
+int tok_ids_add(struct tok_ids *ids, const int32_t *more, size_t n, struct q_err *e);
 
 /* User-defined tokens (type 4: <think>, <tool_call>) in the text always become their id. */
 enum tok_flags {

@@ -70,10 +70,3 @@ struct span span_next(struct span array, struct span element)
     if (*p == ']') return (struct span){0};
     return (struct span){p, (size_t)(skip_value(p) - p)};
 }
-
-struct span span_element(struct span array, size_t i)
-{
-    struct span s = span_next(array, (struct span){0});
-    while (s.at && i--) s = span_next(array, s);
-    return s;
-}

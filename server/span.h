@@ -12,9 +12,8 @@ struct span {
     size_t n;
 };
 
-/* The value of `name` in an object, element i of an array. What is not there, or no object or array, has none. */
+/* The value of `name` in an object. What is not there, or no object, has none. */
 struct span span_member(struct span object, const char *name);
-struct span span_element(struct span array, size_t i);
 /* The element behind `element`, which is of the array; the first one behind {NULL}. */
 struct span span_next(struct span array, struct span element);
 

@@ -37,6 +37,12 @@ static float *feed(struct q_engine *en, struct q_seq *s, int from, int to)
     return out;
 }
 
+static int read_part(void *arg, int part, size_t at, void *dst, size_t n, struct q_err *e)
+{
+    struct q_snap *const *snaps = arg;
+    return q_snap_read_piece(snaps[part], part ? MID / 64 * 64 : 0, at, dst, n, e);
+}
+
 /* A file with checkpoints at MID and N - 10. */
 static void save(struct q_engine *en)
 {
@@ -49,11 +55,13 @@ static void save(struct q_engine *en)
     assert_int_equal(q_seq_snapshot(s, &a, &e), Q_OK);
     free(feed(en, s, MID, N - 10));
     assert_int_equal(q_seq_snapshot(s, &b, &e), Q_OK);
-    const struct q_snap *snaps[] = {a, b};
-    if (session_save(path, en, ids, N - 10, "a text", snaps, 2, NULL, &written, &e)) fail_msg("%s", e.text);
+    struct q_snap *snaps[] = {a, b};
+    struct session_source src = {.h = {.n_ids = N - 10, .n_text = 6, .n_parts = 2, .part = {{0, MID}, {MID / 64 * 64, N - 10}}},
+                                 .ids = ids, .text = "a text", .read = read_part, .arg = snaps};
+    session_head_of(en, &src.h);
+    assert_int_equal(src.h.page_tokens, 64);
+    if (session_write(path, &src, NULL, &written, &e)) fail_msg("%s", e.text);
     assert_true(written > q_snap_bytes(a, 0) + q_snap_bytes(b, 64) && written < q_snap_bytes(a, 0) + q_snap_bytes(b, 64) + 2000);
-    snaps[1] = a;
-    assert_int_equal(session_save(path, en, ids, N - 10, NULL, snaps, 2, NULL, &written, &e), Q_EINTERNAL);
     q_snap_close(a);
     q_snap_close(b);
     q_seq_close(s);
@@ -96,14 +104,7 @@ static void test_continues(void **state)
     assert_int_equal(session_find(f, ids, N, 120), 0);
     assert_int_equal(session_find(f, ids + 1, N - 1, 200), -1);
     for (int part = 0; part < 2; part++) {
-        if (session_load(f, en, part, NULL, &snap, &e)) fail_msg("%s", e.text);
-        assert_int_equal(q_snap_length(snap), part ? N - 10 : MID);
-        assert_int_equal(q_seq_restore(s, snap, &e), Q_OK);
-        q_snap_close(snap);
-        got = feed(en, s, part ? N - 10 : MID, N);
-        assert_memory_equal(got, want, bytes);
-        free(got);
-        assert_int_equal(session_load_seq(f, en, part, s, &e), Q_OK);          /* without a snapshot */
+        if (session_load_seq(f, en, part, s, &e)) fail_msg("%s", e.text);
         assert_int_equal(q_seq_length(s), part ? N - 10 : MID);
         if (part) assert_int_equal(q_seq_snap_new(s, 64, MID, &snap, &e), Q_OK);   /* the other, which shares a page with it */
         got = feed(en, s, part ? N - 10 : MID, N);
@@ -128,7 +129,7 @@ static void test_damage_leaves_nothing(void **state)
 {
     struct q_engine *en = open_with(NULL, Q_STRICT, 400);
     struct q_err e;
-    struct q_snap *snap;
+    struct q_seq *s;
     struct session *f;
     char *data;
     size_t n;
@@ -137,25 +138,29 @@ static void test_damage_leaves_nothing(void **state)
     data[n / 2] ^= 4;
     assert_int_equal(file_write(path, data, n, &e), Q_OK);
     free(data);
-    for (int i = 0; i < 5; i++) {                              /* more often than there are snapshots */
+    assert_int_equal(q_seq_open(en, &s, &e), Q_OK);
+    for (int i = 0; i < 9; i++) {                              /* more often than there is room */
         assert_int_equal(session_open(&f, path, &e), Q_OK);
-        assert_int_equal(session_load(f, en, 1, NULL, &snap, &e), Q_EINPUT);
-        assert_null(snap);
+        assert_int_equal(session_load_seq(f, en, 1, s, &e), Q_EINPUT);
+        assert_int_equal(q_seq_length(s), 0);
         assert_non_null(strstr(e.text, "damaged"));
         session_close(f);
     }
+    q_seq_close(s);
     q_engine_close(en);
 }
 
 static void refused(struct q_engine *en, int code, const char *line)
 {
     struct q_err e;
-    struct q_snap *snap;
+    struct q_seq *s;
     struct session *f;
     assert_int_equal(session_open(&f, path, &e), Q_OK);
-    assert_int_equal(session_load(f, en, 0, NULL, &snap, &e), code);
+    assert_int_equal(q_seq_open(en, &s, &e), Q_OK);
+    assert_int_equal(session_load_seq(f, en, 0, s, &e), code);
     if (!strstr(e.text, line)) fail_msg("%s", e.text);
     session_close(f);
+    q_seq_close(s);
     q_engine_close(en);
 }
 

@@ -17,6 +17,7 @@
 #include <string.h>
 
 enum { OPT_GOLDENS = CLI_OWN, OPT_LIMIT, OPT_CHUNK, OPT_MARGIN, OPT_TOL, OPT_KLD, OPT_NO_KLD, OPT_F16, WORST = 10 };
+enum { MOST_OUT = 512 };   /* rows of a step, all with logits */
 
 struct place {
     double kld, diff, margin;
@@ -160,12 +161,12 @@ static int feed(struct q_engine *en, struct q_seq *s, struct q_row *rows, const 
 static int run_text(struct gate *g, int chat, struct q_seq *sg, struct q_seq *sr, struct q_row *rows, struct q_err *e)
 {
     const struct golden *c = &g->gs.g[chat];
-    int max = q_engine_max_out(g->ref), rc = Q_OK;
+    int rc = Q_OK;
     struct q_result rg, rr;
     q_seq_clear(sg);
     q_seq_clear(sr);
     for (int at = 0, n; at < c->n && !rc; at += n) {
-        n = c->n - at < max ? c->n - at : max;
+        n = c->n - at < MOST_OUT ? c->n - at : MOST_OUT;
         rc = feed(g->got, sg, rows, c->ids + at, n, &rg, e);
         if (!rc) rc = feed(g->ref, sr, rows, c->ids + at, n, &rr, e);
         for (int i = 0; i < n && !rc; i++) {
@@ -221,7 +222,7 @@ static int open_engines(struct gate *g, struct q_err *e)
 {
     struct q_engine_opts o = g->cli.engine;
     o.max_rows = g->chunk > 512 ? (int)g->chunk : 512;
-    o.max_out = 512;
+    o.max_out = MOST_OUT;
     o.ctx = g->gs.longest > 1024 ? g->gs.longest : 1024;
     int rc = q_engine_open(&g->got, &o, e);
     if (rc) return rc;
@@ -235,7 +236,7 @@ static int open_engines(struct gate *g, struct q_err *e)
 static int run_chats(struct gate *g, struct q_err *e)
 {
     struct q_seq *sg = NULL, *sr = NULL;
-    struct q_row *rows = calloc(512, sizeof *rows);
+    struct q_row *rows = calloc(MOST_OUT, sizeof *rows);
     int rc = rows ? q_seq_open(g->got, &sg, e) : q_fail(e, Q_EMEM, "no memory for rows");
     if (!rc && g->ref) rc = q_seq_open(g->ref, &sr, e);
     for (int i = 0; i < g->gs.n && !rc; i++) {

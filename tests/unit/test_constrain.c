@@ -382,10 +382,11 @@ static void choices_are_as_they_are(void **state)
 
 static void thought_is_free_and_the_grammar_begins_behind_it(void **state)
 {
+    static const char object[] = "{\"type\":\"object\"}";
     struct q_constraint *c;
     struct q_err e;
     const uint32_t *bits;
-    assert_int_equal(q_constraint_json_object(&c, tok, &e), 0);
+    assert_int_equal(q_constraint_from_schema(&c, tok, object, sizeof object - 1, &e), 0);
     assert_int_equal(q_constraint_thinking(c, &e), 0);
     assert_true(takes(c, "I think { so.\n</think>\n\n{\"a\": 1}"));
     assert_true(takes(c, "</think>{}"));
@@ -396,22 +397,6 @@ static void thought_is_free_and_the_grammar_begins_behind_it(void **state)
     assert_int_equal(q_constraint_mask(c, &bits, &e), 0);
     for (int id = 0; id < tok_count(tok); id++)
         if (tok_type(tok, id) == TOK_CONTROL) assert_false(bits[id / 32] >> id % 32 & 1);
-    q_constraint_free(c);
-}
-
-static void forced_bytes(void **state)
-{
-    static const char schema[] = "{\"type\":\"object\",\"properties\":{\"kind\":{\"enum\":[\"left\",\"lend\"]}},\"required\":[\"kind\"]}";
-    struct q_constraint *c;
-    struct q_err e;
-    char to[64];
-    assert_int_equal(q_constraint_from_schema(&c, tok, schema, sizeof schema - 1, &e), 0);
-    assert_int_equal(q_constraint_forced(c, to, sizeof to), 1);
-    assert_memory_equal(to, "{", 1);
-    for (const char *p = "{\""; *p; p++) assert_int_equal(q_constraint_accept(c, byte_id[(unsigned char)*p], &e), 0);
-    assert_int_equal(q_constraint_forced(c, to, sizeof to), 5);
-    assert_memory_equal(to, "kind\"", 5);
-    assert_int_equal(q_constraint_forced(c, to, 2), 2);
     q_constraint_free(c);
 }
 
@@ -575,7 +560,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_what_it_should), cmocka_unit_test(masks_are_what_accept_takes),
         cmocka_unit_test(masks_in_texts_with_limits), cmocka_unit_test(refuses_by_name),
-        cmocka_unit_test(choices_are_as_they_are), cmocka_unit_test(thought_is_free_and_the_grammar_begins_behind_it), cmocka_unit_test(forced_bytes),
+        cmocka_unit_test(choices_are_as_they_are), cmocka_unit_test(thought_is_free_and_the_grammar_begins_behind_it),
         cmocka_unit_test(nesting_ends), cmocka_unit_test(nesting_leaves_room),
         cmocka_unit_test(long_chains_are_not_deep), cmocka_unit_test(hostile_grammars), cmocka_unit_test(long_and_deep_texts),
         cmocka_unit_test(states_are_renewed)};

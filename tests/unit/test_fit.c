@@ -211,6 +211,19 @@ static void a_context_of_less_than_a_page(void **state)
     assert_int_equal(fit_longest(&config, &weights, &o, 40), 0);
 }
 
+static void sizes_are_read(void **state)
+{
+    static const struct { const char *text; size_t bytes; } good[] = {{"0", 0}, {"1000", 1000}, {"16GiB", (size_t)16 << 30}, {"1.5MB", 1500000}};
+    static const char *const bad[] = {"", "x", "1.5", "-1", "16GiB,", "16 GiB", "1e99GiB", "99999999999999999999"};
+    size_t bytes;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(fit_read_bytes(good[i].text, &bytes), 0);
+        assert_int_equal(bytes, good[i].bytes);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (!fit_read_bytes(bad[i], &bytes)) fail_msg("'%s' is %zu bytes", bad[i], bytes);
+}
+
 static void cards_are_read(void **state)
 {
     struct q_fit_options o;
@@ -234,6 +247,7 @@ int main(void)
         cmocka_unit_test(a_card_may_stay_empty),             cmocka_unit_test(one_card_that_holds_it_gets_it),
         cmocka_unit_test(a_useless_card_changes_nothing),    cmocka_unit_test(sparse_prefill_is_counted),
         cmocka_unit_test(a_context_of_less_than_a_page),     cmocka_unit_test(cards_are_read),
+        cmocka_unit_test(sizes_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,6 +114,16 @@ static int read_whole(const char *path, int salt, struct q_err *e)
     return rc;
 }
 
+static struct session_head head_of(const char *path)
+{
+    struct session *s;
+    struct q_err e;
+    if (session_open(&s, path, &e)) fail_msg("%s", e.text);
+    struct session_head h = *session_head(s);
+    session_close(s);
+    return h;
+}
+
 static void test_there_and_back(void **state)
 {
     struct q_err e;
@@ -121,7 +131,7 @@ static void test_there_and_back(void **state)
     struct session *s;
     save(at("a.session"), 3);
     if (read_whole(at("a.session"), 3, &e)) fail_msg("%s", e.text);
-    assert_int_equal(session_read_head(at("a.session"), &h, &e), Q_OK);
+    h = head_of(at("a.session"));
     assert_string_equal(h.state_id, id_text);
     assert_int_equal(h.n_ids, IDS);
     assert_int_equal(h.part[1].from, 64);
@@ -194,7 +204,7 @@ static void test_lying_heads(void **state)
     struct q_err e;
     size_t n;
     save(at("a.session"), 5);
-    assert_int_equal(session_read_head(at("a.session"), &good, &e), Q_OK);
+    good = head_of(at("a.session"));
     char *data = load(at("a.session"), &n);
     for (int i = 0; i < 14; i++) {
         h = good;
@@ -230,7 +240,7 @@ static void test_another_engine(void **state)
     struct session_head h;
     struct q_err e;
     save(at("a.session"), 5);
-    assert_int_equal(session_read_head(at("a.session"), &h, &e), Q_OK);
+    h = head_of(at("a.session"));
     assert_int_equal(session_check_id("f", &h, id_text, &e), Q_OK);
     assert_int_equal(session_check_id("f", &h, "model=00112233445566778890 kv=q8+q8 numerics=strict", &e), Q_EINPUT);
     assert_string_equal(e.text, "f: a session of another model: expected 001122334455..., found 001122334455...");
@@ -409,6 +419,12 @@ static void test_a_folder_that_cannot_be_written(void **state)
 {
     struct q_err e;
     int status;
+    static const char *const dirs[][2] = {{"a", "."}, {"/a", "/"}, {"b/a", "b"}, {"/c/b/a", "/c/b"}, {"b/", "b"}};
+    for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {
+        char got[Q_PATH];
+        assert_int_equal(path_dir(got, dirs[i][0], &e), Q_OK);
+        assert_string_equal(got, dirs[i][1]);
+    }
     assert_int_equal(session_can_write(at("a.session"), &e), Q_OK);
     assert_int_equal(session_can_write("a.session", &e), Q_OK);
     assert_int_equal(mkdir(at("shut"), 0555), 0);
@@ -434,42 +450,34 @@ static void age(const char *name, int seconds)
 static void test_directories(void **state)
 {
     struct q_err e;
-    struct session_entry *list;
-    int n, others;
+    struct session_found *list;
+    int n;
     char sub[Q_PATH];
     struct stat st;
     assert_int_equal(path_join(sub, &e, dir, "sub/dir", NULL), Q_OK);
+    assert_int_equal(session_find_files(sub, &list, &n, &e), Q_EIO);
     assert_int_equal(session_dir_open(sub, &e), Q_OK);
     assert_int_equal(stat(sub, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0700);
     save(at("sub/dir/new.session"), 1);
     save(at("sub/dir/old.session"), 1);
     save(at("sub/dir/middle.session"), 1);
+    assert_int_equal(stat(at("sub/dir/old.session"), &st), 0);
     assert_int_equal(file_write(at("sub/dir/bad.session"), "quarry", 6, &e), Q_OK);
     assert_int_equal(file_write(at("sub/dir/other.txt"), "quarry", 6, &e), Q_OK);
+    assert_int_equal(symlink("old.session", at("sub/dir/link.session")), 0);
     age("sub/dir/old.session", 300);
     age("sub/dir/middle.session", 200);
     age("sub/dir/bad.session", 100);
-    assert_int_equal(session_list(sub, id_text, &list, &n, &others, &e), Q_OK);
-    assert_int_equal(n, 3);
-    assert_int_equal(others, 1);
-    assert_string_equal(list[0].name, "old.session");
-    assert_string_equal(list[2].name, "new.session");
-    assert_int_equal(list[0].head.part[0].length, 100);
-    uint64_t one = list[0].head.bytes;
-    session_list_free(list, n);
-    assert_int_equal(session_list(sub, "model=x", &list, &n, &others, &e), Q_OK);
-    assert_int_equal(n, 0);
-    session_list_free(list, n);
-    assert_int_equal(session_dir_bytes(sub), 3 * one + 6);
-    session_touch(at("sub/dir/old.session"));
-    assert_int_equal(session_make_room(sub, 3 * one + 6, one, &e), Q_OK);    /* middle goes */
-    assert_int_equal(session_dir_bytes(sub), 2 * one + 6);
-    assert_int_not_equal(stat(at("sub/dir/middle.session"), &st), 0);
-    assert_int_equal(session_make_room(sub, 2 * one, 2 * one + 1, &e), Q_ELIMIT);
-    assert_int_equal(session_make_room(sub, 2 * one, 2 * one, &e), Q_OK);
-    assert_int_equal(session_dir_bytes(sub), 0);
-    assert_int_equal(stat(at("sub/dir/other.txt"), &st), 0);
+    session_touch(at("sub/dir/middle.session"));
+    age("sub/dir/new.session", 50);
+    assert_int_equal(session_find_files(sub, &list, &n, &e), Q_OK);
+    assert_int_equal(n, 4);
+    static const char *const order[] = {"old.session", "bad.session", "new.session", "middle.session"};
+    for (int i = 0; i < n; i++) assert_string_equal(list[i].name, order[i]);
+    assert_int_equal(list[0].bytes, st.st_size);
+    assert_int_equal(list[1].bytes, 6);
+    session_found_free(list, n);
 }
 
 int main(void)
