@@ -4,6 +4,7 @@
 #include "kv_format.h"
 #include "model_parts.h"
 #include "rope.h"
+#include "session_file.h"
 #include "show.h"
 #include "tokenizer.h"
 #include <stdlib.h>
@@ -14,12 +15,12 @@ static const char help[] =
     "       quarry show FILE | --preset NAME --fit CARDS [--ctx N] [--parallel N] [--kv-k F] [--kv-v F] [--cache-device SIZE]\n"
     "                   [--sparse-prefill M] [--json]\n"
     "\n"
-    "  FILE            a GGUF file; any file of a split set\n"
+    "  FILE            a GGUF file; any file of a split set; or a session's file: what it is of (its text is not shown)\n"
     "  --preset NAME   a shape by name (qwen3.5-9b) or of a file ./mine.lua instead of a model; --format says in which weight type\n"
     "  --check         read every block of the weights for infinite or NaN values, and open the tokenizer\n"
     "  --fit CARDS     where it would lie on cards of these sizes, and what fits: 24GiB, 3x16GiB or 16GiB,12GiB,16GiB; on the first\n"
-    "                  that holds it all, else over several\n"
-    "  --ctx N         tokens of a sequence (default: what the model was trained for)\n"
+    "                  that holds it all, else over several; exit status 1 where it does not fit\n"
+    "  --ctx N         tokens of a sequence, as 262144 or 256K (default: what the model was trained for)\n"
     "  --parallel N    sequences at once (default 1)\n"
     "  --kv-k F, --kv-v F   formats of K and V: f32, f16 (default), q8, r4, r3\n"
     "  --cache-device SIZE  checkpoints of prompts on the cards, as quarry serve has it (default: four more than --parallel)\n"
@@ -55,10 +56,10 @@ static const char **place_of(struct options *o, const char *name)
 /* 0, or the exit status. */
 static int whole_number(const char *name, const char *text, int most, int *out)
 {
-    char *end;
-    long n = strtol(text, &end, 10);
+    long n = 0;
+    int bad = fit_read_tokens(text, &n);
     *out = (int)n;
-    if (*text && !*end && n >= 1 && n <= most) return 0;
+    if (!bad && n >= 1 && n <= most) return 0;
     fprintf(stderr, "quarry show: %s expects a whole number from 1 to %d, not '%.60s' (`quarry show --help` lists the options)\n", name, most, text);
     return 2;
 }
@@ -160,7 +161,8 @@ static int print_fit(struct show_facts *f, const struct options *o, const struct
     if (!fit.ctx) fit.ctx = rope_limit(f->config);
     show_fit_make(&s, f->config, w, &fit);
     f->fit = &s;
-    return print(f, o);
+    int rc = print(f, o);
+    return rc || s.fit.fits ? rc : 1;
 }
 
 /* What opening leaves to whoever runs the model: every block of the weights, and the tokenizer's own contents. */
@@ -206,6 +208,19 @@ static int show_file(const struct options *o)
     return rc;
 }
 
+/* The head tells all; --json alone goes with it. */
+static int show_session_file(const struct options *o)
+{
+    struct session_head h;
+    struct q_err e = { 0 };
+    if (o->cards || o->check) return usage(o->cards ? "--fit" : "--check", " is about a model; this is a session's file");
+    if (session_read_head(o->file, &h, &e)) return failed(&e);
+    if (o->json ? show_session_json(o->file, &h, stdout) : show_session_text(o->file, &h, stdout)) return failed(&(struct q_err){ .text = "no memory" });
+    if (!fflush(stdout) && !ferror(stdout)) return 0;
+    fprintf(stderr, "quarry show: could not write the result\n");
+    return 1;
+}
+
 static int show_preset(const struct options *o)
 {
     struct q_config c;
@@ -229,5 +244,5 @@ int cmd_show(int argc, char **argv)
         fputs(help, stdout);
         return 0;
     }
-    return o.file ? show_file(&o) : show_preset(&o);
+    return !o.file ? show_preset(&o) : session_claims(o.file) ? show_session_file(&o) : show_file(&o);
 }

@@ -74,6 +74,10 @@ const char *session_path(const struct session *s);
 /* All bytes of a part, in pieces, in order, to `put`. What was put is worth nothing unless this returns 0. */
 typedef int (*session_put)(void *arg, size_t at, const void *src, size_t n, struct q_err *e);
 int session_read(struct session *s, int part, session_put put, void *arg, struct q_err *e);
+/* Only the head, checked by itself: some 500 bytes are read. */
+int session_read_head(const char *path, struct session_head *h, struct q_err *e);
+/* Whether a file begins as a session does, sound or not. */
+int session_claims(const char *path);
 /* Q_OK if a state of the head fits an engine of this id; else one line that says what differs. */
 int session_check_id(const char *path, const struct session_head *h, const char *state_id, struct q_err *e);
 

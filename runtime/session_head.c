@@ -3,7 +3,7 @@
 #include <sodium.h>
 #include <string.h>
 
-static const char magic[16] = "quarry session\n";
+static const char magic[SESSION_MAGIC] = "quarry session\n";
 
 /* Where things lie; the rest is zero. */
 enum {
@@ -111,11 +111,13 @@ static void take_numbers(const unsigned char *from, struct session_head *h)
         h->part[i] = (struct session_part){(int)get(from + AT_PART + 8 * i, 4), (int)get(from + AT_PART + 8 * i + 4, 4)};
 }
 
+int session_has_magic(const unsigned char *from) { return !memcmp(from, magic, sizeof magic); }
+
 int session_unpack(const char *path, const unsigned char *from, struct session_head *h, struct q_err *e)
 {
     unsigned char hash[SESSION_HASH];
     memset(h, 0, sizeof *h);
-    if (memcmp(from, magic, sizeof magic)) return q_fail(e, Q_EINPUT, "%s: not a session file: expected it to begin with 'quarry session'", path);
+    if (!session_has_magic(from)) return q_fail(e, Q_EINPUT, "%s: not a session file: expected it to begin with 'quarry session'", path);
     unsigned format = (unsigned)get(from + AT_FORMAT, 4);
     if (format != SESSION_FORMAT)
         return q_fail(e, Q_EUNSUP, "%s: a session file of format %u; this version reads format %d", path, format, SESSION_FORMAT);

@@ -4,12 +4,13 @@
 
 #include "session_file.h"
 
-enum { SESSION_FORMAT = 2, SESSION_HEAD = 496, SESSION_HASH = 32 };
+enum { SESSION_MAGIC = 16, SESSION_FORMAT = 2, SESSION_HEAD = 496, SESSION_HASH = 32 };
 #define SESSION_TEMP ".quarry-session-"     /* then six characters */
 #define SESSION_END ".session"
 
 /* The head's bytes, hash included: [SESSION_HEAD + SESSION_HASH]. */
 void session_pack(unsigned char *to, const struct session_head *h);
+int session_has_magic(const unsigned char *from);      /* [SESSION_MAGIC] */
 /* Checks them: magic, format, hash, and that what they claim is possible. */
 int session_unpack(const char *path, const unsigned char *from, struct session_head *h, struct q_err *e);
 /* Where a part's bytes begin. */

@@ -39,6 +39,28 @@ static int get_head(const char *path, int fd, size_t size, struct session_head *
                   (unsigned long long)h->bytes, size);
 }
 
+int session_read_head(const char *path, struct session_head *h, struct q_err *e)
+{
+    size_t size;
+    int fd = file_open(path, &size, e);
+    if (fd < 0) return -fd;
+    int rc = get_head(path, fd, size, h, e);
+    close(fd);
+    return rc;
+}
+
+int session_claims(const char *path)
+{
+    unsigned char first[SESSION_MAGIC];
+    size_t size;
+    struct q_err e;
+    int fd = file_open(path, &size, &e);
+    if (fd < 0) return 0;
+    int is = pread(fd, first, sizeof first, 0) == (ssize_t)sizeof first && session_has_magic(first);
+    close(fd);
+    return is;
+}
+
 /* n bytes at `at`, and a zero byte behind them; their hash follows them in the file. */
 static int get_block(struct session *s, void **to, uint64_t at, size_t n, const char *what, struct q_err *e)
 {

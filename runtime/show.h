@@ -6,6 +6,7 @@
 #include "model.h"
 #include "notes.h"
 #include "plan.h"
+#include "session_file.h"
 #include "show_fit.h"
 #include <stdio.h>
 
@@ -54,6 +55,9 @@ void show_each_special(const struct show_facts *f, void (*fn)(void *user, uint64
 /* show_text.c, show_json.c. The JSON text is one line; 0, or Q_EMEM. */
 void show_text(const struct show_facts *f, FILE *out);
 int show_json(const struct show_facts *f, FILE *out);
+/* show_session.c: a session's file, by its head; the JSON text is one line. 0, or Q_EMEM. */
+int show_session_text(const char *path, const struct session_head *h, FILE *out);
+int show_session_json(const char *path, const struct session_head *h, FILE *out);
 /* show_refused.c: as text, for a file that opens as a container only. */
 void show_refused(const struct gguf *g, FILE *out);
 

@@ -1,4 +1,5 @@
 """Sessions on disk: `quarry run --session` and `quarry chat --session`, from process to process."""
+import json
 import os
 import re
 import shutil
@@ -55,6 +56,21 @@ def test_a_raw_text_goes_on_where_it_was(path):
     third = run(*args, "-p", " and then 20 to 3:")
     (n, held), = reused(third)
     assert 1 < n - held < 14
+
+
+def test_show_tells_what_a_session_is_of(path):
+    said(run("-p", "Hi.", "-n", "4", "--session", path))
+    facts = json.loads(said(quarry("show", path, "--json")))["session"]
+    assert (facts["kv"], facts["numerics"], facts["bytes"]) == ("f16+f16", "strict", path.stat().st_size)
+    assert facts["model"] == json.loads(said(quarry("show", TINY, "--json")))["id"] and facts["checkpoints"][-1] == facts["tokens"]
+    text = said(quarry("show", path))
+    assert facts["model"] in text and f"tokens        {facts['tokens']};" in text and "Hi." not in text
+    refused(quarry("show", path, "--fit", "1GiB"), "--fit is about a model", status=2)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    refused(quarry("show", path), "cut off")
+    path.write_bytes(whole[:100] + b"?" + whole[101:])
+    refused(quarry("show", path), str(path))
 
 
 def test_a_text_longer_than_the_context_is_cut_and_read_anew(path):
