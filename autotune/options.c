@@ -44,7 +44,7 @@ static const struct help options[] = {
     { OF_MODEL, "  -m FILE              the model, a GGUF file\n"
                 "  --preset NAME        a shape by name (qwen3.5-0.8b) or of a file (./mine.lua), with weights of --type T (q8_0)\n"
                 "  --numerics N         strict, pinned (default), free or reference\n"
-                "  --sparse-prefill     also what sparse prefill takes\n"
+                "  --sparse-prefill M   also what sparse prefill takes, whatever the share M is there\n"
                 "  --kv-k F, --kv-v F   format of K and V: f16 (default), q8, r4, r3 or f32\n" },
     { BUILDS, "  --device D           auto (default: the card if there is one), cpu, cuda or cuda:N\n" },
     { " tune plan explain list export build contribute ", "  --card CARD          build for this card instead of the one here: a name (t4; quarry-gen --cards lists them), a file\n"
@@ -94,14 +94,14 @@ static const struct option longs[] = {
     { "version", 0, NULL, O_VERSION },   { "help", 0, NULL, O_HELP },       { "threads", 1, NULL, 't' },
     { "device", 1, NULL, O_DEVICE },     { "nvrtc", 1, NULL, O_NVRTC },
     { "sign", 1, NULL, O_SIGN },         { "binaries", 0, NULL, O_BINARIES }, { "new", 1, NULL, O_NEW },
-    { "remove", 1, NULL, O_REMOVE },     { "sparse-prefill", 0, NULL, O_SPARSE },
+    { "remove", 1, NULL, O_REMOVE },     { "sparse-prefill", 1, NULL, O_SPARSE },
     { "model", 1, NULL, 'm' },           { "jobs", 1, NULL, 'j' },          { "output", 1, NULL, 'o' },
     { 0 },
 };
 
 /* What needs more than a pointer kept. */
 struct raw {
-    const char *card, *threads, *jobs, *numerics;
+    const char *card, *threads, *jobs, *numerics, *sparse;
 };
 
 static const char **slot_of(struct options *o, struct raw *r, int c)
@@ -117,6 +117,7 @@ static const char **slot_of(struct options *o, struct raw *r, int c)
     case O_NUMERICS: return &r->numerics;
     case O_KV_K: return &o->kv_k;
     case O_KV_V: return &o->kv_v;
+    case O_SPARSE: return &r->sparse;
     case O_CARD: return &r->card;
     case O_TUNES: return &o->tunes;
     case O_CACHE: return &o->cache;
@@ -161,7 +162,6 @@ static int read_words(struct options *o, struct raw *r, int argc, char **argv, s
         else if (c == O_MEASURED) o->measured = 1;
         else if (c == O_TABLE) o->table = 1;
         else if (c == O_ROOFS) o->roofs = 1;
-        else if (c == O_SPARSE) o->sparse = 1;
         else if (c == O_BINARIES) o->binaries = 1;
         else if (c == O_VERSION) printf("quarry-tune %s\n", QUARRY_VERSION);
         else if (c == O_HELP || c == 'h') help = 1;
@@ -189,6 +189,17 @@ static int to_count(const char *name, const char *text, int *v, struct q_err *e)
 static int check_kv(const char *name, const char *value, struct q_err *e)
 {
     return kv_format_known(value) ? Q_OK : q_fail(e, Q_EINPUT, "%s: expected one of %s, found '%s'", name, kv_format_names, value);
+}
+
+/* The same kernels serve any share, so it is read as everywhere and then forgotten. */
+static int check_sparse(struct options *o, const char *value, struct q_err *e)
+{
+    char *end;
+    if (!value) return Q_OK;
+    double mass = strtod(value, &end);
+    if (!*value || *end || !(mass > 0 && mass < 1)) return q_fail(e, Q_EINPUT, "--sparse-prefill: expected a share above 0 and below 1, as 0.99, found '%s'", value);
+    o->sparse = 1;
+    return Q_OK;
 }
 
 /* Measuring is about this machine, and its gate's engines use the user's own cache. */
@@ -240,7 +251,7 @@ static int check(struct options *o, const struct raw *raw, struct q_err *e)
     int numerics = q_numerics_parse(raw->numerics), r;
     if ((r = check_effort(o, raw, e))) return r;
     if (o->given.nvrtc.given && !*o->given.nvrtc.given) return q_fail(e, Q_EINPUT, "--nvrtc: expected a library or a folder, found ''");
-    if ((r = check_kv("--kv-k", o->kv_k, e)) || (r = check_kv("--kv-v", o->kv_v, e))) return r;
+    if ((r = check_kv("--kv-k", o->kv_k, e)) || (r = check_kv("--kv-v", o->kv_v, e)) || (r = check_sparse(o, raw->sparse, e))) return r;
     if (numerics < 0) return q_fail(e, Q_EINPUT, "--numerics: expected strict, pinned, free or reference, found '%s'", raw->numerics);
     o->numerics = (enum q_numerics)numerics;
     if ((r = to_count("-t", raw->threads, &o->threads, e)) || (r = to_count("-j", raw->jobs, &o->jobs, e))) return r;

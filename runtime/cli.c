@@ -16,7 +16,7 @@
 const char cli_engine_help[] =
     "  -m FILE             the model, a GGUF file (of a split set: any part)\n"
     "  -t N                threads (default: all processors this program may use)\n"
-    "  -c N                context in tokens (run, eval, bench: default 4096; chat: default 8192; more where the input needs it;\n"
+    "  -c N                context in tokens, as 32768 or 32K (run, eval, bench: default 4096; chat: default 8192; more where the input needs it;\n"
     "                      serve: what fits)\n"
     "  --rope-scaling S    yarn: a context beyond what the model was trained for, by YaRN; none: not even where the file says so\n"
     "  --yarn-factor F     stretch positions F times (default: the file's, else as far as -c needs)\n"
@@ -117,6 +117,14 @@ int cli_int(const struct q_cli *c, const char *name, const char *value, long lo,
     return wrong(c, "%s expects a whole number from %ld to %ld, not '%.100s'", name, lo, hi, value);
 }
 
+int cli_tokens(const struct q_cli *c, const char *name, const char *value, long lo, long hi, long *out)
+{
+    long v;
+    if (fit_read_tokens(value, &v) || v < lo || v > hi) return wrong(c, "%s expects a whole number from %ld to %ld, or as 256K, not '%.100s'", name, lo, hi, value);
+    *out = v;
+    return 0;
+}
+
 int cli_bytes(const struct q_cli *c, const char *name, const char *value, size_t *out)
 {
     if (!fit_read_bytes(value, out)) return 0;
@@ -200,7 +208,7 @@ static int option_yarn_factor(struct q_cli *c, const char *value)
 static int option_yarn_original(struct q_cli *c, const char *value)
 {
     long n;
-    if (cli_int(c, "--yarn-orig-ctx", value, 1, 1 << 24, &n)) return -1;
+    if (cli_tokens(c, "--yarn-orig-ctx", value, 1, 1 << 24, &n)) return -1;
     c->engine.rope.original = (int)n;
     return ask_yarn(c, "--yarn-orig-ctx");
 }
@@ -224,7 +232,7 @@ int cli_option(struct q_cli *c, int opt, const char *value)
         c->engine.threads = (int)n;
         return 0;
     case 'c':
-        if (cli_int(c, "-c", value, 1, 1 << 24, &n)) return -1;
+        if (cli_tokens(c, "-c", value, 1, 1 << 24, &n)) return -1;
         c->engine.ctx = (int)n;
         return 0;
     case CLI_NUMERICS: return option_numerics(c, value);

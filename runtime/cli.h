@@ -32,6 +32,8 @@ void cli_start(struct q_cli *c, const char *verb);
 int cli_option(struct q_cli *c, int opt, const char *value);
 /* A whole number in [lo, hi]; 0, or -1 after a line on stderr. */
 int cli_int(const struct q_cli *c, const char *name, const char *value, long lo, long hi, long *out);
+/* As cli_int, of tokens: also 256K, which is 262144. */
+int cli_tokens(const struct q_cli *c, const char *name, const char *value, long lo, long hi, long *out);
 /* "8GiB", "512MiB", a whole number of bytes; as cli_int. */
 int cli_bytes(const struct q_cli *c, const char *name, const char *value, size_t *out);
 int cli_float(const struct q_cli *c, const char *name, const char *value, double *out);

@@ -71,7 +71,7 @@ static int parse_list(struct bench *b, const char *option, const char *list, lon
         if (length >= sizeof one || *n == MAX_LIST) return cli_usage(&b->cli, wrong);
         memcpy(one, p, length);
         one[length] = 0;
-        if (cli_int(&b->cli, option, one, least, most, &value)) return -1;
+        if (cli_tokens(&b->cli, option, one, least, most, &value)) return -1;
         to[(*n)++] = (int)value;
         p += length;
     }
@@ -93,8 +93,8 @@ static int parse_args(struct bench *b, int argc, char **argv)
         switch (opt) {
         case '?':
         case ':': return cli_unknown(&b->cli, opt, argv) + 1;
-        case 'p': bad = cli_int(&b->cli, "-p", optarg, 0, 1 << 20, &b->prompt); break;
-        case 'n': bad = cli_int(&b->cli, "-n", optarg, 0, 1 << 20, &b->generate); break;
+        case 'p': bad = cli_tokens(&b->cli, "-p", optarg, 0, 1 << 20, &b->prompt); break;
+        case 'n': bad = cli_tokens(&b->cli, "-n", optarg, 0, 1 << 20, &b->generate); break;
         case 'r': bad = cli_int(&b->cli, "-r", optarg, 1, MAX_REPS, &b->reps); break;
         case 'd': bad = parse_list(b, "-d", optarg, 0, 1 << 24, b->depth, &b->n_depths); break;
         case 'b': bad = parse_list(b, "-b", optarg, 1, MAX_STREAMS, b->batch, &b->n_batches); break;

@@ -106,6 +106,13 @@ static int open_kernels(struct q_engine *en, struct q_err *e)
     return Q_OK;
 }
 
+/* Somebody who asked for another format is told. */
+static void tell_kv(const struct q_engine *en, const struct q_engine_opts *asked)
+{
+    const char *other = asked->kv_k && strcmp(asked->kv_k, en->o.kv_k) ? asked->kv_k : asked->kv_v && strcmp(asked->kv_v, en->o.kv_v) ? asked->kv_v : NULL;
+    if (other) engine_say(en, "KV: f32, not %s: --numerics reference keeps K and V as they are", other);
+}
+
 static void tell_rope(const struct q_engine *en)
 {
     const struct q_config *c = &en->model->config;
@@ -192,7 +199,7 @@ int q_engine_open(struct q_engine **out, const struct q_engine_opts *o, struct q
     if (!rc) en->device->careful = o->debug_launch;
     if (!rc) rc = open_model(en, e);
     if (!rc) rc = fill_defaults(en, e);
-    if (!rc) tell_device(en), tell_rope(en);
+    if (!rc) tell_device(en), tell_kv(en, o), tell_rope(en);
     if (!rc) engine_tell_sparse(en);
     if (!rc) rc = engine_check_plan(en, e);
     if (!rc) progress(en, "kernels", 0.01);

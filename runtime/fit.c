@@ -2,6 +2,7 @@
 #include "kernel.h"
 #include "model_parts.h"
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -250,6 +251,18 @@ int fit_read_bytes(const char *text, size_t *bytes)
     unsigned long long v = strtoull(text, &end, 10);
     if (*text < '0' || *text > '9' || *end || errno || v >= SIZE_MAX / 2) return -1;
     *bytes = (size_t)v;
+    return 0;
+}
+
+int fit_read_tokens(const char *text, long *out)
+{
+    char *end;
+    errno = 0;
+    long n = strtol(text, &end, 10), unit = *end == 'K' || *end == 'k' ? 1024 : 1;
+    int none = end == text;
+    end += unit > 1;
+    if (none || *end || errno || n > LONG_MAX / unit || n < LONG_MIN / unit) return -1;
+    *out = n * unit;
     return 0;
 }
 

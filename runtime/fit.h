@@ -61,6 +61,8 @@ int fit_most_seqs(const struct q_config *c, const struct q_fit_weights *w, const
 
 /* A size, "8GiB", or a whole number of bytes; non-zero: it is neither. */
 int fit_read_bytes(const char *text, size_t *bytes);
+/* A count of tokens, "262144" or "256K" (of 1024); 0, or -1: it is none. */
+int fit_read_tokens(const char *text, long *out);
 /* Reads "3x16GiB", "16GiB,12GiB,16GiB", "24GB" into card and n_cards. NULL, or what is wrong with it. */
 const char *fit_read_cards(struct q_fit_options *o, const char *text);
 

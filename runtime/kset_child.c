@@ -35,7 +35,7 @@ static void fill_args(char **argv, const struct kset_opts *o, const char *cache)
     add_option(argv, &n, "--numerics", q_numerics_name(o->numerics));
     add_option(argv, &n, "--kv-k", o->kv_k);
     add_option(argv, &n, "--kv-v", o->kv_v);
-    if (o->sparse) argv[n++] = "--sparse-prefill", argv[n] = NULL;
+    add_option(argv, &n, "--sparse-prefill", o->sparse ? "0.99" : NULL);   /* any share: it takes the same kernels */
     add_option(argv, &n, "--tunes", o->tunes);
     add_option(argv, &n, "--cache", cache);
 }

@@ -744,8 +744,8 @@ def test_fit_of_a_model_of_few_tokens(tmp_path):
 
 
 def test_fit_says_what_to_change():
-    status, out, err = fit_of("--preset", "qwen3.6-27b", "--fit", "3x16GiB", "--ctx", "262144")
-    assert (status, err) == (0, "") and "does not fit" in out
+    status, out, err = fit_of("--preset", "qwen3.6-27b", "--fit", "3x16GiB", "--ctx", "256K")
+    assert (status, err) == (1, "") and "does not fit" in out
     assert "--kv-k q8 --kv-v q8 would fit, or --ctx " in out.splitlines()[-1]
     status, out, err = fit_of("--preset", "qwen3.6-27b", "--fit", "24GiB")
     assert "it needs more or larger cards" in out.splitlines()[-1]
@@ -761,7 +761,7 @@ def test_fit_says_what_to_change():
     (["--fit", "16GiB", "--parallel", "x"], "--parallel expects a whole number from 1 to 256, not 'x'"),
     (["--fit", "16GiB", "--kv-k", "r5"], "found r5"), (["--fit", "16GiB", "--cache-device", "x"], "found x"), (["--cache-device", "1GiB"], "go with --fit"),
     (["--fit", "16GiB", "--sparse-prefill", "1"], "below 1, as 0.99, found 1"), (["--sparse-prefill", "0.99"], "go with --fit"),
-    (["--fit", "16GiB", "--ctx", "16777216"], "from 1 to 16777215"),
+    (["--fit", "16GiB", "--ctx", "16777216"], "from 1 to 16777215"), (["--fit", "16GiB", "--ctx", "16384K"], "from 1 to 16777215"),
 ])
 def test_fit_refuses(args, words):
     status, out, err = fit_of(TINY, *args)

@@ -239,6 +239,19 @@ static void cards_are_read(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_non_null(fit_read_cards(&o, bad[i]));
 }
 
+static void tokens_are_read(void **state)
+{
+    static const struct { const char *text; long n; } good[] = {{"0", 0}, {"262144", 262144}, {"256K", 262144}, {"1k", 1024}, {"-2", -2}};
+    static const char *const bad[] = {"", "K", "8x", "8KK", "8KiB", "1.5K", "99999999999999999999", "9223372036854775807K"};
+    long n = 7;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(fit_read_tokens(good[i].text, &n), 0);
+        assert_int_equal(n, good[i].n);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_int_equal(fit_read_tokens(bad[i], &n), -1);
+    assert_int_equal(n, -2);   /* as it was */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +259,7 @@ int main(void)
         cmocka_unit_test(one_card_is_the_engines_plan),      cmocka_unit_test(the_longest_is_the_longest),
         cmocka_unit_test(a_card_may_stay_empty),             cmocka_unit_test(one_card_that_holds_it_gets_it),
         cmocka_unit_test(a_useless_card_changes_nothing),    cmocka_unit_test(sparse_prefill_is_counted),
+        cmocka_unit_test(tokens_are_read),
         cmocka_unit_test(a_context_of_less_than_a_page),     cmocka_unit_test(cards_are_read),
         cmocka_unit_test(sizes_are_read),
     };
