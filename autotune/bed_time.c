@@ -148,7 +148,7 @@ int bed_time(struct bed *b, struct bed_ring *r, const struct q_kernel *k, int ca
 /* --- a sample ---------------------------------------------------------------------------------------------------------- */
 
 enum { MOST_CALLS = 2000, LOOKS = 3 };
-#define CARD_US 300.0         /* a card's sample of a small kernel is many calls */
+#define CARD_US 1000.0        /* a card's sample is many calls: where blocks come to lie differs from call to call, which small kernels feel */
 #define LONG_US 20e3          /* a call that long needs none before it to warm up */
 
 struct timing {
@@ -187,7 +187,7 @@ static int warm_up(struct timing *t, double *once, struct q_err *e)
     double us;
     t->calls = 1;
     if ((rc = take_batch(t, once, &disturbed, e)) || *once >= LONG_US) return rc;
-    if (t->b->card) return *once < CARD_US ? take_batch(t, once, &disturbed, e) : Q_OK;
+    if (t->b->card) return *once < CARD_US / 2 ? take_batch(t, once, &disturbed, e) : Q_OK;
     for (int i = 0; i < LOOKS && !rc && (!i || disturbed) && *once < SAMPLE_PART_US * 10; i++) {
         int pass = calls_for(3 * SAMPLE_PART_US, *once);
         t->calls = pass < t->r->n ? pass : t->r->n;

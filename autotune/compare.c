@@ -98,7 +98,7 @@ static int compare_kernels(struct proving *p, struct compare_row *row, struct q_
         row->other_us = out->duel.best_us;
         row->gain = out->duel.gain;
         row->turns = out->duel.turns;
-        row->band = out->duel.band;
+        row->band = RACE_TIE + 2 * out->duel.noise;
         row->verdict = row->turns ? verdict_of(row->gain, row->band) : COMPARE_SAME;
     }
     free(out);

@@ -20,7 +20,7 @@ struct compare_row {
     enum compared verdict;     /* of the other. Same: they give the same object; failed: why */
     double own_us, other_us;   /* at the first size; of a layout, of a request (layouts.h) */
     double gain;               /* what the other one saves of the own one's time, over all sizes as race.h weighs them; the times are the first's */
-    double band;               /* what lies nearer to none is no difference: race_band of this duel */
+    double band;               /* farther apart than that they are apart: RACE_TIE and what the duel's own noise may add (two standard errors) */
     int turns;
     char why[512];
 };

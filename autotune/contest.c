@@ -107,6 +107,7 @@ static int add_paths(struct contest *t, const char **first, struct q_err *e)
 static int pick(struct contest *t, const char (*seeds)[256], int n_seeds, int most, struct q_err *e)
 {
     int index[2 * RACE_MOST], rc = contest_add(t, NULL, e);
+    if (!rc && t->n && t->held && space_find(&t->space, t->held) >= 0) rc = contest_add(t, t->held, e);
     if (rc) return rc;
     if (!t->n) return q_fail(e, Q_EUNSUP, "%s %s: the default params are not of an admitted class", t->p->op, t->p->shape);
     if (most > RACE_MOST) most = RACE_MOST;
@@ -222,7 +223,7 @@ static void conclude(struct contest *t, int best, const struct duel *d)
     contest_note_ties(t, best);
     contest_record(&t->out->record, t, best);
     contest_record(&t->out->base, t, 0);
-    if (best) t->out->record.gain = d->gain;
+    if (best) t->out->record.gain = fmax(d->gain, 0);
     t->out->duel = *d;
 }
 
@@ -265,11 +266,12 @@ void contest_close(struct contest *t)
     free(t->r);
 }
 
-int contest_run(const struct contest_env *env, const struct q_problem *p, const char (*seeds)[256], int n_seeds, int most, int climbs,
+int contest_run(const struct contest_env *env, const struct q_problem *p, const char *held, const char (*seeds)[256], int n_seeds, int most, int climbs,
                 struct outcome *out, struct q_err *e)
 {
     struct contest t;
     int rc = contest_open(&t, env, p, out, e);
+    t.held = held;
     if (!rc) rc = space_open(&t.space, env->g, p->op, p->shape, env->t->card.key, q_numerics_name(env->t->numerics), e);
     out->total = t.space.total;
     out->legal = t.space.n;

@@ -1,6 +1,6 @@
-/* One problem from its space to its winner: candidates picked, built, told apart by their objects, checked against ref.c, raced, the
- * winner's neighbours tried for as long as one of them wins, a final of all that are close, the default params among them. The measurer and
- * the store do the work; nothing is written here but objects. */
+/* One problem from its space to its winner: candidates picked, built, told apart by their objects, checked against ref.c, raced, neighbours of the
+ * best tried, a final of all that are close, the default params among them. The measurer and the store do the work; nothing is written here but
+ * objects. */
 #ifndef Q_CONTEST_H
 #define Q_CONTEST_H
 
@@ -18,7 +18,7 @@ struct effort {
     int first, later;         /* candidates of an op's first shape, and of shapes for which winners of others are known: beside these */
     int seeds;                /* how many of these winners at most */
     int layout;               /* candidates of a product under each layout, when layouts are compared */
-    int climbs;               /* how often the winner's neighbours are tried, while one of them wins; on a card at most once */
+    int climbs;               /* how often neighbours of the best are tried; on a card at most twice */
     int buckets;              /* whether steps of each bucket get winners of their own; else one winner serves all */
     double budget_us;         /* of measuring, a race */
     int whole;                /* whether all legal candidates are tried, race after race */
@@ -51,9 +51,10 @@ struct outcome {
     char first_failure[512];  /* one line, "" if none failed */
 };
 
-/* seeds: params that won for other shapes of the op. most: candidates beside neighbours. Q_EINTERNAL and Q_EUNSUP: this problem cannot
+/* held: params of the winner that is recorded, which stays unless another gains RACE_STEP over it; NULL: there is none. seeds: params that won for other
+ * shapes of the op. most: candidates beside neighbours. Q_EINTERNAL and Q_EUNSUP: this problem cannot
  * be tuned (its default fails, say), the line says why; other errors end the tune: Q_EIO also where the compiler fails for the first default. */
-int contest_run(const struct contest_env *env, const struct q_problem *p, const char (*seeds)[256], int n_seeds, int most, int climbs,
+int contest_run(const struct contest_env *env, const struct q_problem *p, const char *held, const char (*seeds)[256], int n_seeds, int most, int climbs,
                 struct outcome *out, struct q_err *e);
 
 /* Recorded params once more, with this compiler and driver: built, checked, and raced against the default params for as long as the effort's

@@ -13,6 +13,7 @@ struct candidate {
     struct watched who;
     char path[Q_PATH];
     int usable;                    /* built, unlike those before it, and found right */
+    int stepped;                   /* its neighbours were tried */
 };
 
 struct contest {
@@ -26,6 +27,7 @@ struct contest {
     struct racer *r;               /* owned: [RACE_MOST], as c */
     int n;
     struct race race;
+    const char *held;              /* params that win every tie; NULL: none */
     struct outcome *out;
 };
 
@@ -47,7 +49,7 @@ int contest_heat(struct contest *t, int from, int *best, struct q_err *e);
 
 /* Races the default, candidate `champion` and those from `from` on; *best: the one with the least score. */
 int contest_race(struct contest *t, int champion, int from, int *best, struct q_err *e);
-/* The winner's neighbours, at most `climbs` times, where space is left for them. */
+/* Neighbours of the best, at most `climbs` times, where space is left for them. */
 int contest_climb(struct contest *t, int climbs, int *best, struct q_err *e);
 /* The last race: *best is then the winner, by race_final; *d: the default against it. */
 int contest_finish(struct contest *t, int *best, struct duel *d, struct q_err *e);

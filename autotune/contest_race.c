@@ -1,11 +1,12 @@
-/* Who is the best of a contest: races over some of its candidates, a climb from the winner to its neighbours, a last race of all that are close. What
- * another tune of the same machine would find differently by chance is kept small here: neighbours of the second are tried too, and what was
- * found in different races meets in one. */
+/* Who is the best of a contest: races over some of its candidates, a climb from the best to their neighbours, a last race of all that are close. What
+ * another tune of the same machine would find differently by chance is kept small here: which of two that are close is ahead says nothing, so
+ * neighbours of all of them are tried, and what was found in different races meets in one. */
 #include "contest_impl.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 12, FINAL = 7, FEW = 4 };
+enum { STEPS = 12, LEADERS = 4, FINAL = 10, FEW = 4, CARD_CLIMBS = 2 };
+#define NEAR 1.02       /* a tie with the best */
 #define CLOSE 1.04      /* hardly behind the best: may be the best in another race */
 #define FAR 1.15        /* may be so on a machine that others use */
 
@@ -23,6 +24,7 @@ static void enter(const struct contest *t, const int *of, int n, struct racer *r
     for (int j = 0; j < n; j++) {
         struct candidate *c = &t->c[of[j]];
         r[j] = (struct racer){ .kernel = { c->path, c->k.name, c->k.launch, c->k.numerics, &c->who },
+                               .holds = t->held && !strcmp(c->k.params, t->held),
                                .canonical = !strcmp(c->k.numerics, "canonical"),
                                .order = space_find(&t->space, c->k.params) };
     }
@@ -68,54 +70,63 @@ static int is_close(const struct contest *t, int i, int best, double behind)
     return t->c[i].usable && r->kernel.symbol && !r->bad && r->score <= t->r[best].score * behind;
 }
 
-/* The best one beside `best`; best where none is close. */
-static int runner_up(const struct contest *t, int best)
+/* Enters those from `from` on that are close into of[n..most), the closest first. Returns how many there are then. */
+static int add_close(const struct contest *t, int from, int best, double behind, int *of, int n, int most)
 {
-    int at = best;
-    for (int i = 0; i < t->n; i++)
-        if (i != best && is_close(t, i, best, CLOSE) && (at == best || t->r[i].score < t->r[at].score)) at = i;
-    return at;
+    int first = n;
+    for (int i = from; i < t->n; i++) {
+        if (!is_close(t, i, best, behind)) continue;
+        int at = n < most ? n++ : most;
+        while (at > first && t->r[of[at - 1]].score > t->r[i].score) {
+            if (at < most) of[at] = of[at - 1];
+            at--;
+        }
+        if (at < most) of[at] = i;
+    }
+    return n;
 }
 
 static int add_steps(struct contest *t, int at, int most, struct q_err *e)
 {
     int index[STEPS], rc = Q_OK, n = space_steps(&t->space, space_find(&t->space, t->c[at].k.params), index, most);
     for (int i = 0; i < n && !rc; i++) rc = contest_add(t, t->space.params[index[i]], e);
+    t->c[at].stepped = 1;
     return rc;
 }
 
-/* As long as one of them wins, and at first those of the one behind it: where two are close, which of them is ahead says nothing about who stands
- * next to the best of all. A card's times are its own and hardly vary: there one look around is enough. */
+/* Neighbours of the best, then of those that are a tie with it. */
+static int add_neighbours(struct contest *t, int best, struct q_err *e)
+{
+    int of[LEADERS], n = add_close(t, 0, best, NEAR, of, 0, LEADERS), rc = Q_OK;
+    for (int i = 0; i < n && !rc; i++)
+        if (!t->c[of[i]].stepped) rc = add_steps(t, of[i], of[i] == best ? STEPS : STEPS / 2, e);
+    return rc;
+}
+
+/* As long as there is somebody new among the best. A card's times are its own and hardly vary: there two looks around are enough. */
 int contest_climb(struct contest *t, int climbs, int *best, struct q_err *e)
 {
-    int rc = Q_OK;
-    if (t->race.on_card && climbs > 1) climbs = 1;
-    for (int i = 0; i < climbs && !rc; i++) {
-        int from = t->n, second = i || t->race.on_card ? *best : runner_up(t, *best);
-        rc = add_steps(t, *best, STEPS, e);
-        if (!rc && second != *best) rc = add_steps(t, second, STEPS / 2, e);
+    if (t->race.on_card && climbs > CARD_CLIMBS) climbs = CARD_CLIMBS;
+    for (int i = 0; i < climbs; i++) {
+        int from = t->n, rc = add_neighbours(t, *best, e);
         if (rc || t->n == from) return rc;
-        rc = contest_heat(t, from, best, e);
-        if (*best < from) return rc;
+        if ((rc = contest_heat(t, from, best, e))) return rc;
     }
-    return rc;
+    return Q_OK;
 }
 
-/* The default and up to FINAL - 1 others that are close to the best, the closest first; FEW where a noisy race may have told too little of them. */
+/* The default and up to FINAL - 1 others that are close to the best, the closest first; FEW where a noisy race may have told too little of them. Who
+ * holds the place is among them wherever it was found to be. */
 static int finalists(const struct contest *t, int best, int of[FINAL])
 {
-    int n = 1;
     of[0] = 0;
-    for (int i = 1; i < t->n; i++) {
-        if (!is_close(t, i, best, FAR)) continue;
-        int at = n < FINAL ? n++ : FINAL;
-        while (at > 1 && t->r[of[at - 1]].score > t->r[i].score) {
-            if (at < FINAL) of[at] = of[at - 1];
-            at--;
-        }
-        if (at < FINAL) of[at] = i;
-    }
+    int n = add_close(t, 1, best, FAR, of, 1, FINAL), held = -1;
     while (n > FEW && !is_close(t, of[n - 1], best, CLOSE)) n--;
+    for (int i = 1; i < t->n; i++)
+        if (t->held && t->c[i].usable && t->r[i].kernel.symbol && !t->r[i].bad && !strcmp(t->c[i].k.params, t->held)) held = i;
+    for (int j = 0; j < n; j++)
+        if (of[j] == held) held = -1;
+    if (held >= 0) of[n < FINAL ? n++ : FINAL - 1] = held;
     return n;
 }
 

@@ -27,7 +27,7 @@ static int make_product(const struct contest_env *env, const char *op, const cha
     brief.budget_us /= 3;      /* a layout is judged by its own race; here a good kernel will do */
     snprintf(problem.op, sizeof problem.op, "%s", op);
     snprintf(problem.shape, sizeof problem.shape, "%s", shape);
-    int rc = contest_run(&mine, &problem, NULL, 0, env->effort->layout, 0, &out, e);
+    int rc = contest_run(&mine, &problem, NULL, NULL, 0, env->effort->layout, 0, &out, e);
     if (!rc) rc = store_object(env->build->store, out.record.objects[0].name, p->object, e);
     if (!rc) rc = env->m->drop(env->m->arg, slot, 0, e);
     if (rc) return rc;

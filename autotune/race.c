@@ -4,16 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FINALISTS = 4, CROWD = 12, LOOKS = 3, DUEL_MOST = 41 };
+enum { FINALISTS = 4, CROWD = 16, LOOKS = 3 };
 #define SLOW 3.0
-#define UNDECIDED 0.01     /* a gain that near to what it must be needs more turns */
+#define SURE 2.5           /* standard errors between a gain and what it must be */
+#define FINE 0.0015        /* a standard error that small leaves nothing to ask: half a tie is many of them */
 #define CLEAR 0.05         /* a gain that both estimates tell is none by chance, whatever single samples do */
 #define CLOSE 1.04         /* who is no farther behind the best goes on, too */
 
 /* Laps of all, laps of those who are left, turns of a duel: at least and at most. A card keeps its own time, and needs fewer. */
 static const struct pace {
     int first[2], last[2], duel[2];
-} paces[] = { { { 2, 3 }, { 3, 24 }, { 11, DUEL_MOST } }, { { 1, 2 }, { 2, 8 }, { 9, 31 } } };
+} paces[] = { { { 2, 3 }, { 3, 24 }, { 11, RACE_SAMPLES } }, { { 1, 2 }, { 2, 8 }, { 11, RACE_SAMPLES } } };
+enum { DUEL_ENOUGH = 31 };     /* turns, where nothing is undecided */
 
 static const struct pace *pace_of(const struct race *race) { return &paces[race->on_card != 0]; }
 
@@ -37,6 +39,17 @@ double race_mad(const double *v, int n)
     double d[RACE_SAMPLES], m = race_median(v, n);
     for (int i = 0; i < n; i++) d[i] = fabs(v[i] - m);
     return n < 1 ? INFINITY : race_median(d, n);
+}
+
+double race_middle(const double *v, int n)
+{
+    double s[RACE_SAMPLES], sum = 0;
+    int cut = n / 4;
+    if (n < 1) return INFINITY;
+    memcpy(s, v, (size_t)n * sizeof *s);
+    qsort(s, (size_t)n, sizeof *s, by_value);
+    for (int i = cut; i < n - cut; i++) sum += s[i];
+    return sum / (n - 2 * cut);
 }
 
 /* A median's standard error: 1.4826 MAD is a normal spread's sigma, 1.2533 sigma / sqrt(n) that of its median. */
@@ -73,8 +86,9 @@ double race_relation(const struct race *race, double a, double b) { return (a + 
 
 void race_score(const struct race *race, const struct racer *base, struct racer *r)
 {
-    r->score = 0;
-    for (int i = 0; i < race->n_sizes; i++) r->score += race->weight[i] * race_relation(race, race_time_at(r, i), race_time_at(base, i));
+    double sum = 0;
+    for (int i = 0; i < race->n_sizes; i++) sum += race->weight[i] * log(race_relation(race, race_time_at(r, i), race_time_at(base, i)));
+    r->score = exp(sum);
 }
 
 /* Every running racer once, forth and back in turn, so that a drift of the clock meets all alike. */
@@ -112,18 +126,30 @@ static int probe(const struct race *race, struct racer *r, int n, struct q_err *
     return rc;
 }
 
-/* Leaves the best `keep` running, the default, and up to CROWD whom hardly anything divides from the best. */
-static void halve(struct racer *r, int n, int keep)
+/* Its score at its best moments: the few samples of a first look may all have met pauses but one. */
+static double hope(const struct race *race, const struct racer *base, const struct racer *r)
 {
-    double s[RACE_MOST];
+    double sum = 0;
+    for (int i = 0; i < race->n_sizes; i++) {
+        double least = INFINITY;
+        for (int j = 0; j < r->n[i]; j++) least = fmin(least, r->us[i][j]);
+        sum += race->weight[i] * log(race_relation(race, least, race_time_at(base, i)));
+    }
+    return exp(sum);
+}
+
+/* Leaves the best `keep` running, the default, and up to CROWD whom hardly anything divides from the best. */
+static void halve(const struct race *race, struct racer *r, int n, int keep)
+{
+    double own[RACE_MOST], s[RACE_MOST];
     int k = 0;
     for (int i = 0; i < n; i++)
-        if (runs(&r[i])) s[k++] = r[i].score;
+        if (runs(&r[i])) s[k++] = own[i] = hope(race, &r[0], &r[i]);
     if (k <= keep) return;
     qsort(s, (size_t)k, sizeof *s, by_value);
     while (keep < k && keep < CROWD && s[keep] <= s[0] * CLOSE) keep++;
     for (int i = 1; i < n; i++)
-        if (r[i].score > s[keep - 1]) r[i].out = 1;
+        if (runs(&r[i]) && own[i] > s[keep - 1]) r[i].out = 1;
 }
 
 double race_lap(const struct race *race, const struct racer *r, int n)
@@ -142,6 +168,7 @@ int race_times_in(double budget, double one, const int range[2])
 
 int race_before(const struct racer *r, int a, int b)
 {
+    if (r[a].holds != r[b].holds) return r[a].holds;
     if ((a == 0) != (b == 0)) return a == 0;
     if (r[a].canonical != r[b].canonical) return r[a].canonical;
     return r[a].order != r[b].order ? r[a].order < r[b].order : a < b;
@@ -162,7 +189,7 @@ int race_run(const struct race *race, struct racer *r, int n, int *best, struct 
     if (!rc && r[0].bad) return q_fail(e, Q_EINTERNAL, "%s: %s", r[0].kernel.symbol, r[0].why);
     if (!rc) rc = rounds(race, r, n, race_times_in(race->budget_us / 4, race_lap(race, r, n), pace_of(race)->first), e);
     int keep = n / 4 > FINALISTS ? n / 4 : FINALISTS;
-    if (!rc) halve(r, n, keep);
+    if (!rc) halve(race, r, n, keep);
     if (!rc) rc = rounds(race, r, n, race_times_in(race->budget_us / 4, race_lap(race, r, n), pace_of(race)->last), e);
     if (!rc && r[0].bad) return q_fail(e, Q_EINTERNAL, "%s: %s", r[0].kernel.symbol, r[0].why);
     if (!rc) *best = fastest(r, n);
@@ -178,34 +205,32 @@ static int turn(const struct race *race, struct racer *pair[2], int size, int t,
     return rc ? rc : race_sample(race, pair[1 - t % 2], size, 1, e);
 }
 
-/* b's paired times in relation to a's at one size. */
+/* Logarithms of b's paired times in relation to a's at one size. */
 static void pair(const struct race *race, const struct racer *a, const struct racer *b, int size, int n, double *ratio)
 {
-    for (int t = 0; t < n; t++) ratio[t] = race_relation(race, b->us[size][t], a->us[size][t]);
+    for (int t = 0; t < n; t++) ratio[t] = log(race_relation(race, b->us[size][t], a->us[size][t]));
 }
 
-/* Each size by its own median: a pause spoils one size's pair, not a whole turn. */
+/* Each size by its own middle: a pause spoils one size's pair, not a whole turn. */
 void race_judge(const struct race *race, const struct racer *a, const struct racer *b, int n, struct duel *d)
 {
     double ratio[RACE_SAMPLES], middle = 0, low = 0, noise2 = 0;
     for (int i = 0; i < race->n_sizes; i++) {
         double w = race->weight[i];
         pair(race, a, b, i, n, ratio);
-        middle += w * race_median(ratio, n);
+        middle += w * (race->on_card ? race_middle(ratio, n) : race_median(ratio, n));
         noise2 += w * w * race_noise(ratio, n) * race_noise(ratio, n);
-        low += w * race_relation(race, race_time_at(b, i), race_time_at(a, i));
+        low += w * log(race_relation(race, sample_low(b->us[i], n), sample_low(a->us[i], n)));
     }
-    *d = (struct duel){ .gain = race_both(1 - middle, 1 - low), .turns = n, .base_us = race_time_at(a, 0), .best_us = race_time_at(b, 0) };
-    d->band = fmax(RACE_TIE, 3 * sqrt(noise2));
-    d->need = fmax(RACE_STEP, fmin(CLEAR, sqrt(noise2)));
+    double apart = race->on_card ? 0 : fabs(middle - low) / 2;
+    *d = (struct duel){ .gain = race->on_card ? 1 - exp(middle) : race_both(1 - exp(middle), 1 - exp(low)), .noise = fmax(sqrt(noise2), apart), .turns = n,
+                        .base_us = sample_low(a->us[0], n), .best_us = sample_low(b->us[0], n) };
+    d->band = fmax(RACE_TIE, 3 * d->noise);
+    d->need = fmax(RACE_STEP, fmin(CLEAR, d->noise));
     d->accepted = d->gain >= d->need;
 }
 
-int race_is_undecided(const struct duel *d)
-{
-    double gain = fabs(d->gain);
-    return fabs(gain - d->need) < UNDECIDED || (gain > RACE_STEP - UNDECIDED && gain < d->need);
-}
+int race_is_undecided(double gain, double edge, double noise) { return noise > FINE && fabs(gain - edge) < SURE * noise; }
 
 static int one_turn(const struct race *race, struct racer *pair[2], int t, struct q_err *e)
 {
@@ -218,12 +243,14 @@ int race_duel(const struct race *race, struct racer *base, struct racer *best, s
 {
     struct racer *pair[2] = { base, best };
     double once = race_lap(race, base, 1) + race_lap(race, best, 1);
-    int rc = Q_OK, turns = race_times_in(race->budget_us / 2, once, pace_of(race)->duel), most = race_times_in(race->budget_us, once, pace_of(race)->duel);
+    const int *range = pace_of(race)->duel;
+    int rc = Q_OK, most = race_times_in(race->budget_us, once, range), turns = most < DUEL_ENOUGH ? most : DUEL_ENOUGH, open = 1;
     memset(d, 0, sizeof *d);
     for (int i = 0; i < race->n_sizes; i++) base->n[i] = best->n[i] = 0;      /* the record's samples are the duel's */
-    for (int done = 0; !rc && runs(base) && runs(best) && (done < turns || (done < most && race_is_undecided(d)));) {
-        rc = one_turn(race, pair, done, e);
-        if (!rc && !base->bad && !best->bad && ++done >= turns) race_judge(race, base, best, done, d);
+    for (int done = 0; !rc && runs(base) && runs(best) && (done < turns || (done < most && open));) {
+        if ((rc = one_turn(race, pair, done, e)) || base->bad || best->bad || ++done < turns) continue;
+        race_judge(race, base, best, done, d);
+        open = race_is_undecided(fabs(d->gain), RACE_TIE, d->noise);
     }
     if (!rc && base->bad) rc = q_fail(e, Q_EINTERNAL, "%s: %s", base->kernel.symbol, base->why);
     return rc;

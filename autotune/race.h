@@ -1,9 +1,9 @@
 /* Who is fastest, and whether that is certain: interleaved samples, lower quartiles, early stops, a paired duel. Pure logic over a measurer; no
  * files, no clock of its own.
  *
- * A candidate's score is the weighted sum over sizes of its time in relation to the default's (racer 0), each with what a call costs beside: 1 is the
- * default, less is better. A time is
- * the lower quartile of samples that a pause of the machine can hardly spoil by themselves (sample.h); what still does must meet three of four.
+ * A candidate's score is its time in relation to the default's (racer 0), each with what a call costs beside: 1 is the default, less is better. Of
+ * several sizes it is the weighted geometric mean: then what b gains over a is what a loses against b, and whoever two are compared by is
+ * the same to both. A time is the lower quartile of samples that a pause of the machine can hardly spoil by themselves (sample.h); what still does must meet three of four.
  * Racers more than three times slower than the best are dropped early, but not for one sample.
  *
  * Two races of the same racers shall end alike: who is close to the best is chosen from in a final of paired samples, where those that are a tie are
@@ -16,11 +16,13 @@
 
 enum { RACE_SAMPLES = 128, RACE_MOST = 64 };
 #define RACE_TIE 0.02        /* differences below this are no differences */
-/* What a choice must gain at least: where two tunes choose differently by chance they stand that far apart, and are a tie. */
-#define RACE_STEP 0.015
+/* What a choice must gain at least. Two tunes that measured without error would stand that far apart at most; the other half of a tie is there for
+ * the errors of both. */
+#define RACE_STEP 0.01
 
 struct racer {
     struct measure_kernel kernel;            /* its texts borrowed */
+    int holds;                               /* is the recorded winner: wins every tie, one with the default too */
     int canonical;                           /* wins a tie */
     int order;                               /* then the least: the simpler params come first in a space */
     int bad, out;                            /* failed; dropped as too slow */
@@ -41,14 +43,15 @@ struct race {
 };
 
 struct duel {
-    double gain;             /* 1 - the time in relation to the base's, negative where it is slower. Told twice, by the median of the paired scores
-                              * and by the lower quartiles of the times: the nearer to none, and none where they contradict. Where others use
-                              * the machine either may mislead, hardly both */
+    double gain;             /* 1 - the time in relation to the base's, negative where it is slower. Of a card by the middle of the paired scores; of a
+                              * CPU told twice, by their median and by the lower quartiles of the times: the nearer to none, and none where
+                              * they contradict. Where others use the machine either may mislead, hardly both */
+    double noise;            /* the gain's standard error, or half of what the two tellings differ by */
     double band;             /* race_band: what lies nearer to none is no difference */
     int turns;
     double base_us, best_us; /* at the first size: lower quartiles */
-    double need;             /* what a gain must reach to be chosen for: RACE_STEP, or the standard error of the paired scores' median, and 5 % at
-                              * most. A step that noise could never pass for would be missed by every second tune of a machine that others use */
+    double need;             /* what a gain must reach to be chosen for: RACE_STEP, or the noise, and 5 % at most. A step that noise could never pass for
+                              * would be missed by every second tune of a machine that others use */
     int accepted;
 };
 
@@ -58,6 +61,9 @@ double race_median(const double *v, int n);
 double race_band(const double *ratio, int n);
 /* Median absolute deviation from the median. */
 double race_mad(const double *v, int n);
+/* The mean of the middle half: for the times of a card, where nothing lies far out. It tells more than the median of as many, and does not jump between
+ * the two levels of a kernel that has two. */
+double race_middle(const double *v, int n);
 
 /* The nearer to none of what two estimates tell of a gain; 0 where one tells a gain and the other a loss. */
 double race_both(double a, double b);
@@ -65,12 +71,13 @@ double race_both(double a, double b);
 /* r[0] is the default, n at most RACE_MOST. *best: index of the one with the least score.
  * Q_EINTERNAL when the default itself fails (r[0].why); other errors end the tune. */
 int race_run(const struct race *race, struct racer *r, int n, int *best, struct q_err *e);
-/* Chooses among racers that are close, r[0] the default, by laps in which each is timed once at every size: in their order (the default, then the
- * canonical class, then the least `order`) each must gain RACE_STEP over the one chosen before it, and more than the noise of their paired times.
- * So the choice does not hang on who is fastest by a hair, and whoever is chosen is hardly farther behind the fastest than that. *d: the default
- * against the chosen, from the same laps; all zero where they are one. Errors as race_run's. */
+/* Chooses among racers that are close, r[0] the default, by laps in which each is timed once at every size: in their order (the one that holds the
+ * place, the default, the canonical class, the least `order`) each must gain RACE_STEP over the one chosen before it, and more than the noise of
+ * their paired times. So the choice does not hang on who is fastest by a hair, and whoever is chosen is hardly farther behind the fastest than
+ * that. Laps go on for those of whom it is not certain yet on which side of that step they are, until it is, or as far as the budget goes.
+ * *d: the default against the chosen, from the same laps; all zero where they are one. Errors as race_run's. */
 int race_final(const struct race *race, struct racer *r, int n, int *choice, struct duel *d, struct q_err *e);
-/* Base against best, turn by turn; more turns where the gain is about what it must be. */
+/* Base against best, turn by turn; more turns where it is not certain yet whether they are a tie (RACE_TIE). */
 int race_duel(const struct race *race, struct racer *base, struct racer *best, struct duel *d, struct q_err *e);
 
 #endif

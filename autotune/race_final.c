@@ -2,76 +2,92 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Laps: at least, at most, and enough where nothing is undecided. A card keeps its own time, and needs fewer. */
-static const int laps[][3] = { { 9, RACE_SAMPLES, 32 }, { 7, 41, 12 } };
+/* Laps before anything is told: at least, and enough. A card keeps its own time, and needs fewer. */
+static const int laps[][2] = { { 11, 32 }, { 9, 16 } };
+#define SHARE 1.0     /* of the budget, for all laps */
+
+struct final {
+    const struct race *race;
+    struct racer *r;
+    int n;
+    char timed[RACE_MOST];     /* takes part in the next lap; who left does not come back */
+    int done;                  /* laps */
+    double spent;              /* about, in microseconds */
+};
 
 static int runs(const struct racer *r) { return !r->bad && !r->out; }
 
-/* A lap times all at one size, then at the next: who begins changes, and the way round, so that nobody always follows the same neighbour. */
-static int one_lap(const struct race *race, struct racer *r, int n, int t, struct q_err *e)
+/* All that are timed, at one size, then at the next: who begins changes, and the way round, so that nobody always follows the same neighbour. */
+static int one_lap(struct final *f, struct q_err *e)
 {
-    int rc = Q_OK;
-    for (int i = 0; i < race->n_sizes; i++)
-        for (int j = 0; j < n && !rc; j++) rc = race_sample(race, &r[(t + (t % 2 ? n - 1 - j : j)) % n], i, 1, e);
+    int rc = Q_OK, t = f->done;
+    for (int i = 0; i < f->race->n_sizes; i++)
+        for (int j = 0; j < f->n && !rc; j++) {
+            int at = (t + (t % 2 ? f->n - 1 - j : j)) % f->n;
+            if (f->timed[at]) rc = race_sample(f->race, &f->r[at], i, 1, e);
+        }
+    for (int j = 0; j < f->n; j++)
+        if (f->timed[j]) f->spent += race_lap(f->race, &f->r[j], 1);
+    f->done++;
     return rc;
 }
 
-/* The racers that still run, first those that win a tie. */
-static int in_order(const struct racer *r, int n, int *of)
+/* Those who still take part, first those that win a tie. */
+static int in_order(const struct final *f, int *of)
 {
     int k = 0;
-    for (int i = 0; i < n; i++) {
-        if (!runs(&r[i])) continue;
+    for (int i = 0; i < f->n; i++) {
+        if (!f->timed[i] || !runs(&f->r[i])) continue;
         int at = k++;
-        for (; at > 0 && race_before(r, i, of[at - 1]); at--) of[at] = of[at - 1];
+        for (; at > 0 && race_before(f->r, i, of[at - 1]); at--) of[at] = of[at - 1];
         of[at] = i;
     }
     return k;
 }
 
-/* Each against the one chosen before it. *undecided: more laps may tell otherwise. */
-static int choose(const struct race *race, const struct racer *r, int n, int done, int *undecided)
+/* Each against the one chosen before it. From now on those take part of whom more is to be known, the default and the choice. Non-zero: somebody is. */
+static int choose(struct final *f, int *choice)
 {
-    int of[RACE_MOST] = { 0 }, k = in_order(r, n, of), choice = 0;
-    *undecided = 0;
+    int of[RACE_MOST] = { 0 }, k = in_order(f, of), open = 0;
+    char more[RACE_MOST] = { 0 };
+    *choice = of[0];
     for (int i = 1; i < k; i++) {
         struct duel d;
-        race_judge(race, &r[of[choice]], &r[of[i]], done, &d);
-        *undecided |= race_is_undecided(&d);
-        if (d.accepted) choice = i;
+        race_judge(f->race, &f->r[*choice], &f->r[of[i]], f->done, &d);
+        if (race_is_undecided(d.gain, RACE_STEP, d.noise)) more[*choice] = more[of[i]] = open = 1;
+        if (d.accepted) *choice = of[i];
     }
-    return of[choice];
+    more[0] = more[*choice] = 1;
+    for (int i = 0; i < f->n; i++) f->timed[i] &= more[i];
+    return open;
 }
 
-/* The choice after `done` laps: one that does not stand against the default itself is none. */
-static int conclude(const struct race *race, const struct racer *r, int n, int done, struct duel *d, int *undecided)
+/* A choice that does not stand against the default itself is none, unless it holds the place and the default did not take it. */
+static int conclude(struct final *f, int *choice, struct duel *d)
 {
-    int choice = choose(race, r, n, done, undecided);
+    int open = choose(f, choice);
     memset(d, 0, sizeof *d);
-    if (choice) race_judge(race, &r[0], &r[choice], done, d);
-    return d->accepted ? choice : 0;
-}
-
-/* Laps that a final takes at least, from what the first ones cost, and at most. */
-static void plan(const struct race *race, const struct racer *r, int n, int *least, int *most)
-{
-    const int *range = laps[race->on_card != 0];
-    double once = race_lap(race, r, n);
-    *least = race_times_in(race->budget_us / 4, once, range);
-    *most = race_times_in(race->budget_us / 2, once, range);
-    if (*least > range[2]) *least = range[2];
+    if (*choice) race_judge(f->race, &f->r[0], &f->r[*choice], f->done, d);
+    if (!d->accepted && !f->r[*choice].holds) *choice = 0;
+    if (!*choice) memset(d, 0, sizeof *d);
+    return open;
 }
 
 int race_final(const struct race *race, struct racer *r, int n, int *choice, struct duel *d, struct q_err *e)
 {
-    int rc = Q_OK, undecided = 1, least = laps[race->on_card != 0][0], most = least;
-    for (int i = 0; i < n; i++) memset(r[i].n, 0, sizeof r[i].n);
+    struct final f = { .race = race, .r = r, .n = n };
+    const int *range = laps[race->on_card != 0];
+    int rc = Q_OK, least = range[0], open = 1;
+    for (int i = 0; i < n; i++) {
+        memset(r[i].n, 0, sizeof r[i].n);
+        f.timed[i] = 1;
+    }
     *choice = 0;
     memset(d, 0, sizeof *d);
-    for (int done = 0; !rc && !r[0].bad && (done < least || (done < most && undecided));) {
-        if ((rc = one_lap(race, r, n, done, e)) || ++done < least) continue;
-        plan(race, r, n, &least, &most);
-        *choice = conclude(race, r, n, done, d, &undecided);
+    while (!rc && !r[0].bad && (f.done < least || (open && f.done < RACE_SAMPLES && f.spent < SHARE * race->budget_us))) {
+        if ((rc = one_lap(&f, e)) || f.done < least) continue;
+        if (f.done == range[0]) least = race_times_in(race->budget_us / 4, race_lap(race, r, n), range);
+        if (f.done >= least) open = conclude(&f, choice, d);
     }
     if (!rc && r[0].bad) rc = q_fail(e, Q_EINTERNAL, "%s: %s", r[0].kernel.symbol, r[0].why);
     for (int i = 0; i < n; i++) race_score(race, &r[0], &r[i]);

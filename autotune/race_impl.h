@@ -21,7 +21,7 @@ int race_before(const struct racer *r, int a, int b);
 double race_noise(const double *ratio, int n);
 /* What n turns tell of b, beside a. */
 void race_judge(const struct race *race, const struct racer *a, const struct racer *b, int n, struct duel *d);
-/* Whether more turns may tell otherwise: the gain is at the edge of what counts, or beyond it and not to be told from noise yet. */
-int race_is_undecided(const struct duel *d);
+/* Whether more turns may tell otherwise on which side of `edge` a gain is. */
+int race_is_undecided(double gain, double edge, double noise);
 
 #endif

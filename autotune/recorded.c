@@ -60,3 +60,13 @@ int recorded_find(const struct recorded_query *q, const struct q_problem *p, str
         if (answers(q, p, r)) *state = judge(q, r, why);
     return rc;
 }
+
+int recorded_holds(const struct recorded_query *q, const struct q_problem *p, struct record *r)
+{
+    char generator[65], why[200];
+    struct store_key k;
+    int layer = 0, rc = target_key(q->t, q->g, p, generator, &k, NULL);
+    while (!rc && !store_find(q->store, &k, &layer, r, NULL))
+        if (r->rows == p->rows && r->ctx == p->ctx && !strcmp(r->origin, "tuned") && judge(q, r, why) != RECORDED_NONE) return 1;
+    return 0;
+}

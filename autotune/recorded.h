@@ -27,4 +27,7 @@ enum recorded { RECORDED_NONE, RECORDED_GOOD, RECORDED_AGAIN };
 /* why: in a few words what changed, or why what is recorded is none; else "". The record is the one found, but for RECORDED_NONE. */
 int recorded_find(const struct recorded_query *q, const struct q_problem *p, struct record *r, enum recorded *state, char why[200], struct q_err *e);
 
+/* The winner that holds p's place when p is tuned anew: measured here with whatever effort, and believed. Non-zero: there is one. */
+int recorded_holds(const struct recorded_query *q, const struct q_problem *p, struct record *r);
+
 #endif

@@ -5,7 +5,7 @@
  * decides; in one of five parts it is that part's matter. A source that can tell says so itself (a member was put off its CPU). What it
  * cannot see still has to meet four parts of five before it shows. Long calls are parts of their own, and fewer: a pause weighs less there.
  *
- * A card's samples are timed by its own events and made of one part. */
+ * A card's samples are timed by its own events and made of one part, of calls for about 1 ms (bed_time.c). */
 #ifndef Q_SAMPLE_H
 #define Q_SAMPLE_H
 

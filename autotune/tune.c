@@ -173,10 +173,11 @@ int tune_problem(struct tuner *t, const struct q_problem *p, struct q_err *e)
 {
     char seeds[MOST_SEEDS][256];
     struct outcome out;
+    struct record held;
     struct q_err why;
     const struct effort *ef = t->env.effort;
-    int n = seeds_for(t, p, seeds);
-    int rc = contest_run(&t->env, p, (const char (*)[256])seeds, n, n ? ef->later : ef->first, ef->climbs, &out, &why);
+    int n = seeds_for(t, p, seeds), holds = recorded_holds(&t->known, p, &held);
+    int rc = contest_run(&t->env, p, holds ? held.params : NULL, (const char (*)[256])seeds, n, n ? ef->later : ef->first, ef->climbs, &out, &why);
     if (rc && !tune_is_local(rc)) return q_fail(e, rc, "%s", why.text);
     struct found *f = found_add(&t->found, p);
     if (!f) return q_fail(e, Q_EMEM, "no memory for results");

@@ -78,6 +78,10 @@ static struct ref_size size_of(const struct worker *w, const cJSON *list, int pl
 
 static unsigned long long seed_of(int i) { return 0x5EED0001ull + 7919ull * (unsigned)i; }
 
+/* A card copies its cases. On a CPU making them takes a while: the first size is the one that counts, and two thirds guard the others. A ring that
+ * the last cache nearly holds would be worse than none: how much of it is found there is then the neighbours' to say. */
+static double ring_bytes(const struct worker *w, int size, double cold) { return size && !w->bed.card ? cold * 2 / 3 : cold; }
+
 static int do_problem(struct worker *w, struct problem *p, const cJSON *q, struct q_err *e)
 {
     const char *ref = cJSON_GetStringValue(cJSON_GetObjectItem(q, "ref")), *shape = cJSON_GetStringValue(cJSON_GetObjectItem(q, "shape"));
@@ -94,8 +98,7 @@ static int do_problem(struct worker *w, struct problem *p, const cJSON *q, struc
     cJSON_ArrayForEach(item, time) {
         struct ref_size size = size_of(w, item, 1);
         if (rc || p->n_rings == MEASURE_SIZES) break;
-        /* The first size is the one that counts; a quarter of the ring guards the others. */
-        rc = bed_ring_make(&w->bed, &p->ring[p->n_rings], p->ref, &p->shape, &size, p->n_rings ? cold / 4 : cold, e);
+        rc = bed_ring_make(&w->bed, &p->ring[p->n_rings], p->ref, &p->shape, &size, ring_bytes(w, p->n_rings, cold), e);
         p->n_rings++;
     }
     if (rc) forget(w, p);

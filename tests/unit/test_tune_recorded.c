@@ -154,6 +154,25 @@ static void less_effort_other_steps_and_other_origins_are_none(void **state)
     expect(f, RECORDED_NONE, "");
 }
 
+/* A tune with more effort measures anew, and what less effort found holds its place. */
+static void what_is_tuned_anew_is_held_by_what_is_recorded(void **state)
+{
+    struct fixture *f = *state;
+    struct record r;
+    assert_false(recorded_holds(&f->q, &f->p, &r));
+    strcpy(f->r.origin, "borrowed");
+    expect(f, RECORDED_NONE, "");
+    assert_false(recorded_holds(&f->q, &f->p, &r));
+    strcpy(f->r.origin, "tuned");
+    strcpy(f->r.effort, "quick");
+    expect(f, RECORDED_NONE, "");
+    assert_true(recorded_holds(&f->q, &f->p, &r));
+    assert_string_equal(r.params, f->r.params);
+    memset(f->r.source, 'c', 64);                         /* not what this version would make of it */
+    expect(f, RECORDED_NONE, "");
+    assert_false(recorded_holds(&f->q, &f->p, &r));
+}
+
 static void what_somebody_wrote_in_it_is_not_believed(void **state)
 {
     struct fixture *f = *state;
@@ -195,7 +214,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(what_is_as_it_was_stays), T(another_driver_or_compiler_is_looked_at_again), T(what_is_not_known_did_not_change),
-        T(without_its_object_it_is_built_again), T(less_effort_other_steps_and_other_origins_are_none), T(what_somebody_wrote_in_it_is_not_believed),
+        T(without_its_object_it_is_built_again), T(less_effort_other_steps_and_other_origins_are_none),
+        T(what_is_tuned_anew_is_held_by_what_is_recorded), T(what_somebody_wrote_in_it_is_not_believed),
         T(a_winner_set_aside_is_kept_but_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
