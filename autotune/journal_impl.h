@@ -17,7 +17,6 @@ struct journal_names {
 int journal_names(struct journal_names *l, const char *dir, struct q_err *e);
 /* DIR/NAME.jsonl */
 int journal_path(char dst[Q_PATH], const char *dir, const char *name, struct q_err *e);
-int journal_is_alive(const char *path);
 /* Keys ascending; then the text with a newline behind it, owned by the caller, NULL when memory is short. */
 char *journal_print(cJSON *o);
 /* Which start of the machine this is; "" where the system does not tell. */

@@ -32,7 +32,7 @@ int journal_names(struct journal_names *l, const char *dir, struct q_err *e)
     return l->v ? Q_OK : q_fail(e, Q_EMEM, "no memory for the names of %d sessions", n);
 }
 
-int journal_is_alive(const char *path)
+static int is_alive(const char *path)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);      /* somebody may have put a FIFO there */
     if (fd < 0) return 0;
@@ -121,7 +121,7 @@ static void read_session(struct reading *r)
         skip_file(r, "others can write it");
         return;
     }
-    r->ev.alive = journal_is_alive(r->path);
+    r->ev.alive = is_alive(r->path);
     if (file_read(r->path, JOURNAL_MOST, &text, &n, &why)) {
         if (why.code != Q_EMISS) skip_file(r, "it cannot be read, or is too large");    /* gone: compacted meanwhile */
         return;

@@ -135,7 +135,7 @@ static int by_problem(const void *a, const void *b)
     return d ? d : x->rows != y->rows ? x->rows - y->rows : x->ctx - y->ctx;
 }
 
-int look_recorded(struct look *l, const struct target *t, struct gen *g, struct store *s, struct q_err *e)
+static int look_at_records(struct look *l, const struct target *t, struct gen *g, struct store *s, struct q_err *e)
 {
     struct collecting c = { .l = l, .t = t, .g = g };
     struct looking w = { .t = t, .g = g, .s = s };
@@ -151,7 +151,7 @@ int look_recorded(struct look *l, const struct target *t, struct gen *g, struct 
 
 int look_of_options(struct look *l, struct target *t, struct gen *g, struct store *s, const struct options *o, struct q_err *e)
 {
-    if (!o->model && !o->preset) return look_recorded(l, t, g, s, e);
+    if (!o->model && !o->preset) return look_at_records(l, t, g, s, e);
     int rc = target_open(t, o->model, o->preset, o->type, e);
     return rc ? rc : look_open(l, t, g, s, 0, e);
 }

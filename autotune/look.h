@@ -22,8 +22,6 @@ struct look {
 
 /* join: one problem for all buckets of an op and shape, as an effort without buckets tunes them. */
 int look_open(struct look *l, const struct target *t, struct gen *g, struct store *s, int join, struct q_err *e);
-/* What the store holds for the target's card and numerics: winners that were measured, here or on such a card, of this program's templates. */
-int look_recorded(struct look *l, const struct target *t, struct gen *g, struct store *s, struct q_err *e);
 /* The model's problems where the options name one (the target's model is opened), else what is recorded. Q_EMISS: nothing is. */
 int look_of_options(struct look *l, struct target *t, struct gen *g, struct store *s, const struct options *o, struct q_err *e);
 void look_close(struct look *l);

@@ -53,9 +53,9 @@ double race_middle(const double *v, int n)
 }
 
 /* A median's standard error: 1.4826 MAD is a normal spread's sigma, 1.2533 sigma / sqrt(n) that of its median. */
-double race_noise(const double *ratio, int n) { return 1.2533 * 1.4826 * race_mad(ratio, n) / sqrt(n); }
+static double noise_of(const double *ratio, int n) { return 1.2533 * 1.4826 * race_mad(ratio, n) / sqrt(n); }
 
-double race_band(const double *ratio, int n) { return fmax(RACE_TIE, 3 * race_noise(ratio, n)); }
+double race_band(const double *ratio, int n) { return fmax(RACE_TIE, 3 * noise_of(ratio, n)); }
 
 double race_both(double a, double b)
 {
@@ -80,14 +80,15 @@ int race_sample(const struct race *race, struct racer *r, int size, int k, struc
     return Q_OK;
 }
 
-double race_time_at(const struct racer *r, int size) { return sample_low(r->us[size], r->n[size]); }
+static double time_at(const struct racer *r, int size) { return sample_low(r->us[size], r->n[size]); }
 
-double race_relation(const struct race *race, double a, double b) { return (a + race->call_us) / (b + race->call_us); }
+/* a's time in relation to b's, as a model that calls them meets it. */
+static double relation(const struct race *race, double a, double b) { return (a + race->call_us) / (b + race->call_us); }
 
 void race_score(const struct race *race, const struct racer *base, struct racer *r)
 {
     double sum = 0;
-    for (int i = 0; i < race->n_sizes; i++) sum += race->weight[i] * log(race_relation(race, race_time_at(r, i), race_time_at(base, i)));
+    for (int i = 0; i < race->n_sizes; i++) sum += race->weight[i] * log(relation(race, time_at(r, i), time_at(base, i)));
     r->score = exp(sum);
 }
 
@@ -116,10 +117,10 @@ static int probe(const struct race *race, struct racer *r, int n, struct q_err *
         double best = INFINITY;
         if ((rc = round_of(race, r, n, i, 1, 0, e))) break;
         for (int j = 0; j < n; j++)
-            if (runs(&r[j])) best = fmin(best, race_time_at(&r[j], i));
+            if (runs(&r[j])) best = fmin(best, time_at(&r[j], i));
         for (int j = 1; j < n && !rc; j++) {
-            while (!rc && runs(&r[j]) && r[j].n[i] < LOOKS && race_time_at(&r[j], i) > SLOW * best) rc = race_sample(race, &r[j], i, 1, e);
-            r[j].out |= runs(&r[j]) && race_time_at(&r[j], i) > SLOW * best;
+            while (!rc && runs(&r[j]) && r[j].n[i] < LOOKS && time_at(&r[j], i) > SLOW * best) rc = race_sample(race, &r[j], i, 1, e);
+            r[j].out |= runs(&r[j]) && time_at(&r[j], i) > SLOW * best;
         }
     }
     for (int i = 0; i < n; i++) race_score(race, &r[0], &r[i]);
@@ -133,7 +134,7 @@ static double hope(const struct race *race, const struct racer *base, const stru
     for (int i = 0; i < race->n_sizes; i++) {
         double least = INFINITY;
         for (int j = 0; j < r->n[i]; j++) least = fmin(least, r->us[i][j]);
-        sum += race->weight[i] * log(race_relation(race, least, race_time_at(base, i)));
+        sum += race->weight[i] * log(relation(race, least, time_at(base, i)));
     }
     return exp(sum);
 }
@@ -156,7 +157,7 @@ double race_lap(const struct race *race, const struct racer *r, int n)
 {
     double sum = 0;
     for (int i = 0; i < n; i++)
-        for (int j = 0; j < race->n_sizes && runs(&r[i]); j++) sum += sample_cost(race_time_at(&r[i], j), race->on_card);
+        for (int j = 0; j < race->n_sizes && runs(&r[i]); j++) sum += sample_cost(time_at(&r[i], j), race->on_card);
     return sum;
 }
 
@@ -208,7 +209,7 @@ static int turn(const struct race *race, struct racer *pair[2], int size, int t,
 /* Logarithms of b's paired times in relation to a's at one size. */
 static void pair(const struct race *race, const struct racer *a, const struct racer *b, int size, int n, double *ratio)
 {
-    for (int t = 0; t < n; t++) ratio[t] = log(race_relation(race, b->us[size][t], a->us[size][t]));
+    for (int t = 0; t < n; t++) ratio[t] = log(relation(race, b->us[size][t], a->us[size][t]));
 }
 
 /* Each size by its own middle: a pause spoils one size's pair, not a whole turn. */
@@ -219,8 +220,8 @@ void race_judge(const struct race *race, const struct racer *a, const struct rac
         double w = race->weight[i];
         pair(race, a, b, i, n, ratio);
         middle += w * (race->on_card ? race_middle(ratio, n) : race_median(ratio, n));
-        noise2 += w * w * race_noise(ratio, n) * race_noise(ratio, n);
-        low += w * log(race_relation(race, sample_low(b->us[i], n), sample_low(a->us[i], n)));
+        noise2 += w * w * noise_of(ratio, n) * noise_of(ratio, n);
+        low += w * log(relation(race, sample_low(b->us[i], n), sample_low(a->us[i], n)));
     }
     double apart = race->on_card ? 0 : fabs(middle - low) / 2;
     *d = (struct duel){ .gain = race->on_card ? 1 - exp(middle) : race_both(1 - exp(middle), 1 - exp(low)), .noise = fmax(sqrt(noise2), apart), .turns = n,

@@ -6,9 +6,6 @@
 
 /* k more samples at one size; a failure of the candidate is its own. */
 int race_sample(const struct race *race, struct racer *r, int size, int k, struct q_err *e);
-double race_time_at(const struct racer *r, int size);
-/* a's time in relation to b's, as a model that calls them meets it. */
-double race_relation(const struct race *race, double a, double b);
 /* Sets r->score. */
 void race_score(const struct race *race, const struct racer *base, struct racer *r);
 /* One sample of every running racer at every size, in microseconds. */
@@ -17,8 +14,6 @@ double race_lap(const struct race *race, const struct racer *r, int n);
 int race_times_in(double budget, double one, const int range[2]);
 /* Whether a wins a tie with b. */
 int race_before(const struct racer *r, int a, int b);
-/* Standard error of the median of n values. */
-double race_noise(const double *ratio, int n);
 /* What n turns tell of b, beside a. */
 void race_judge(const struct race *race, const struct racer *a, const struct racer *b, int n, struct duel *d);
 /* Whether more turns may tell otherwise on which side of `edge` a gain is. */

@@ -43,19 +43,6 @@ void trial_run(struct q_team *team, trial_fn fn, const void *args)
     team_finish(team);
 }
 
-int trial_check(struct q_team *team, trial_fn fn, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size,
-                unsigned long long seed, const struct ref_case *want, const char *numerics, unsigned long long *hash, struct q_err *e)
-{
-    struct trial_case t;
-    int rc = trial_make(&t, ref, s, size, seed, e);
-    if (rc) return rc;
-    trial_run(team, fn, t.args);
-    rc = ref_case_compare(want, t.c, numerics, e);
-    if (!rc) *hash = ref_case_hash(t.c);
-    trial_free(&t);
-    return rc;
-}
-
 int trial_truth_make(struct trial_truth *t, const struct trial_truth *beside, const struct op_ref *ref, const struct q_shape *s,
                      const struct ref_size *size, unsigned long long seed, struct q_err *e)
 {

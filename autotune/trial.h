@@ -22,11 +22,6 @@ int trial_make(struct trial_case *t, const struct op_ref *ref, const struct q_sh
 void trial_free(struct trial_case *t);
 /* One call of the kernel by every member of the team. */
 void trial_run(struct q_team *team, trial_fn fn, const void *args);
-/* One call on a fresh case of that size and seed: canaries intact, inputs untouched, outputs within their tolerance of `want` for the
- * kernel's numerics class. *hash: over the bytes of its outputs. */
-int trial_check(struct q_team *team, trial_fn fn, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size,
-                unsigned long long seed, const struct ref_case *want, const char *numerics, unsigned long long *hash, struct q_err *e);
-
 /* A case that many candidates are held against, one after the other, without being made anew. */
 struct trial_truth {
     struct trial_case t;
@@ -38,7 +33,8 @@ struct trial_truth {
 int trial_truth_make(struct trial_truth *t, const struct trial_truth *beside, const struct op_ref *ref, const struct q_shape *s,
                      const struct ref_size *size, unsigned long long seed, struct q_err *e);
 void trial_truth_free(struct trial_truth *t);
-/* As trial_check, on the truth's own case. */
+/* One call on the truth's own case, begun anew: canaries intact, inputs untouched, outputs within their tolerance of the truth for the kernel's
+ * numerics class. *hash: over the bytes of its outputs. */
 int trial_truth_check(struct trial_truth *t, struct q_team *team, trial_fn fn, const char *numerics, unsigned long long *hash, struct q_err *e);
 
 #endif

@@ -63,7 +63,8 @@ int q_talk_answer(struct q_talk *t, const int32_t *ids, size_t n, const struct q
     return rc ? rc : end.rc;
 }
 
-double q_answer_rate(const struct q_answer *a)
+/* Tokens a second. The first comes with the prompt's last step, so the time behind the prompt is that of the others. 0: there are none. */
+static double rate(const struct q_answer *a)
 {
     return a->n_generated > 1 && a->decode_s > 0 ? (a->n_generated - 1) / a->decode_s : 0;
 }
@@ -72,7 +73,7 @@ void q_answer_text(char dst[Q_ANSWER_TEXT], const struct q_answer *a)
 {
     int n = a->n_generated;
     if (n < 2) snprintf(dst, Q_ANSWER_TEXT, "%d token%s", n, n == 1 ? "" : "s");
-    else snprintf(dst, Q_ANSWER_TEXT, "%d tokens, the last %d in %.3f s: %.1f tok/s", n, n - 1, a->decode_s, q_answer_rate(a));
+    else snprintf(dst, Q_ANSWER_TEXT, "%d tokens, the last %d in %.3f s: %.1f tok/s", n, n - 1, a->decode_s, rate(a));
 }
 
 const char *q_reuse_name(enum q_reuse r)

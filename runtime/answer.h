@@ -90,8 +90,6 @@ struct q_sched *q_talk_sched(struct q_talk *t);   /* the talk's */
 /* Q_ELIMIT names both numbers when the prompt does not fit. After an error or a cancellation the talk is usable. */
 int q_talk_answer(struct q_talk *t, const int32_t *ids, size_t n, const struct q_answer_opts *o, struct q_answer *out, struct q_err *e);
 
-/* The first token comes with the prompt's last step, so the time behind the prompt is that of the others. 0: there are none. */
-double q_answer_rate(const struct q_answer *a);   /* tokens a second */
 /* "20 tokens, the last 19 in 1.000 s: 19.0 tok/s": how run and chat tell of an answer. */
 enum { Q_ANSWER_TEXT = 120 };
 void q_answer_text(char dst[Q_ANSWER_TEXT], const struct q_answer *a);

@@ -115,21 +115,15 @@ int q_chat_ids(const struct q_chat *c, const char *text, size_t n, struct tok_id
     return tok_encode(c->tokenizer, text, n, TOK_PARSE_CONTROL | TOK_GUARDED, ids, e);
 }
 
-int q_chat_continue(struct q_chat *c, const char *messages, const char *tools, const char *options, const struct q_chat_begun *begun,
-                    struct tok_ids *ids, struct q_err *e)
+int q_chat_encode(struct q_chat *c, const char *messages, const char *tools, const char *options, struct tok_ids *ids, struct q_err *e)
 {
     char *text;
     size_t n;
-    int rc = q_chat_render(c, messages, tools, options, begun, &text, &n, e);
+    int rc = q_chat_render(c, messages, tools, options, NULL, &text, &n, e);
     if (rc) return rc;
     rc = q_chat_ids(c, text, n, ids, e);
     free(text);
     return rc;
-}
-
-int q_chat_encode(struct q_chat *c, const char *messages, const char *tools, const char *options, struct tok_ids *ids, struct q_err *e)
-{
-    return q_chat_continue(c, messages, tools, options, NULL, ids, e);
 }
 
 int q_chat_check_text(const char *what, const char *text, size_t n, struct q_err *e)

@@ -13,22 +13,18 @@ struct q_chat;
 int q_chat_open(struct q_chat **c, const struct q_engine *en, const char *jinja, struct q_err *e);
 void q_chat_close(struct q_chat *c);
 
-/* messages, tools, options: JSON (tools and options may be NULL). Appends the prompt's ids, generation prompt included. */
-int q_chat_encode(struct q_chat *c, const char *messages, const char *tools, const char *options, struct tok_ids *ids, struct q_err *e);
-
 /* What an answer begins with, to be continued: behind it the model goes on. Texts, "" for none. Without content the think block stays open;
  * where the template opens none, the thinking is left out. */
 struct q_chat_begun {
     const char *thinking, *content;
 };
-/* The same with a beginning; NULL: none. */
-int q_chat_continue(struct q_chat *c, const char *messages, const char *tools, const char *options, const struct q_chat_begun *begun,
-                    struct tok_ids *ids, struct q_err *e);
-
-/* Its two halves. Rendering is one thread's at a time; *text [*n] is malloc'd. Reading it as ids is any thread's at any time. */
+/* messages, tools, options: JSON (tools and options may be NULL). The prompt's text *text [*n], malloc'd, generation prompt included, with a
+ * beginning behind it (NULL: none); and its ids, appended. Rendering is one thread's at a time, reading as ids any thread's at any time. */
 int q_chat_render(struct q_chat *c, const char *messages, const char *tools, const char *options, const struct q_chat_begun *begun,
                   char **text, size_t *n, struct q_err *e);
 int q_chat_ids(const struct q_chat *c, const char *text, size_t n, struct tok_ids *ids, struct q_err *e);
+/* Both, without a beginning. */
+int q_chat_encode(struct q_chat *c, const char *messages, const char *tools, const char *options, struct tok_ids *ids, struct q_err *e);
 
 /* A text that a message can hold: UTF-8 without NUL. `what` begins the error line ("the prompt"), which names the byte. */
 int q_chat_check_text(const char *what, const char *text, size_t n, struct q_err *e);

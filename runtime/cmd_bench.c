@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_JSON = CLI_OWN, OPT_DEPTHS, OPT_TRACE, OPT_SHARE, MAX_LIST = 16, MAX_REPS = 100, MAX_STREAMS = 256 };
+enum { OPT_JSON = CLI_OWN, OPT_TRACE, OPT_SHARE, MAX_LIST = 16, MAX_REPS = 100, MAX_STREAMS = 256 };
 
 struct bench {
     struct q_cli cli;

@@ -122,8 +122,9 @@ static int read_program(struct shared_program **p, const struct trees *trees, co
     return rc;
 }
 
-int constrain_build(struct q_constraint **c, const struct tokenizer *t, constrain_reader *read, char kind, const struct constrain_text *text,
-                    struct q_err *e)
+/* From a text by a reader; `kind` tells readers apart. A grammar that was built before is used again. */
+static int build(struct q_constraint **c, const struct tokenizer *t, constrain_reader *read, char kind, const struct constrain_text *text,
+                 struct q_err *e)
 {
     struct vocabulary *v;
     unsigned char key[32];
@@ -143,26 +144,34 @@ int constrain_build(struct q_constraint **c, const struct tokenizer *t, constrai
 
 int q_constraint_from_gbnf(struct q_constraint **c, const struct tokenizer *t, const char *text, size_t n, struct q_err *e)
 {
-    return constrain_build(c, t, constrain_read_gbnf, 'g', &(struct constrain_text){.at = text, .n = n}, e);
+    return build(c, t, constrain_read_gbnf, 'g', &(struct constrain_text){.at = text, .n = n}, e);
 }
 
 int q_constraint_from_schema(struct q_constraint **c, const struct tokenizer *t, const char *json, size_t n, struct q_err *e)
 {
-    return constrain_build(c, t, constrain_read_schema, 's', &(struct constrain_text){.at = json, .n = n}, e);
+    return build(c, t, constrain_read_schema, 's', &(struct constrain_text){.at = json, .n = n}, e);
 }
 
 int q_constraint_from_regex(struct q_constraint **c, const struct tokenizer *t, const char *pattern, size_t n, struct q_err *e)
 {
-    return constrain_build(c, t, constrain_read_regex, 'r', &(struct constrain_text){.at = pattern, .n = n}, e);
+    return build(c, t, constrain_read_regex, 'r', &(struct constrain_text){.at = pattern, .n = n}, e);
 }
 
 int q_constraint_from_tools(struct q_constraint **c, const struct tokenizer *t, const char *tools, size_t n, const struct q_tool_rules *r,
                             struct q_err *e)
 {
-    return constrain_build(c, t, constrain_read_tools, 't', &(struct constrain_text){tools, n, *r}, e);
+    return build(c, t, constrain_read_tools, 't', &(struct constrain_text){tools, n, *r}, e);
 }
 
-/* The texts, one after the other, each with its NUL: constrain_read_choice. */
+/* The texts, one after the other, each with its NUL. */
+static void read_choice(struct grammar *g, const struct constrain_text *text)
+{
+    struct expr_kids kids = {0};
+    for (size_t at = 0; at < text->n; at += strlen(text->at + at) + 1) expr_kids_add(g, &kids, expr_text(g, text->at + at, strlen(text->at + at)));
+    g->root = grammar_rule(g, "choice", 6);
+    grammar_define(g, g->root, expr_kids_join(g, X_ALT, &kids));
+}
+
 int q_constraint_from_choice(struct q_constraint **c, const struct tokenizer *t, const char *const *choice, int n, struct q_err *e)
 {
     size_t all = 0, at = 0;
@@ -173,17 +182,9 @@ int q_constraint_from_choice(struct q_constraint **c, const struct tokenizer *t,
         memcpy(text + at, choice[i], strlen(choice[i]) + 1);
         at += strlen(choice[i]) + 1;
     }
-    int rc = constrain_build(c, t, constrain_read_choice, 'c', &(struct constrain_text){.at = text, .n = all}, e);
+    int rc = build(c, t, read_choice, 'c', &(struct constrain_text){.at = text, .n = all}, e);
     free(text);
     return rc;
-}
-
-void constrain_read_choice(struct grammar *g, const struct constrain_text *text)
-{
-    struct expr_kids kids = {0};
-    for (size_t at = 0; at < text->n; at += strlen(text->at + at) + 1) expr_kids_add(g, &kids, expr_text(g, text->at + at, strlen(text->at + at)));
-    g->root = grammar_rule(g, "choice", 6);
-    grammar_define(g, g->root, expr_kids_join(g, X_ALT, &kids));
 }
 
 /* ---- use ---- */

@@ -8,7 +8,7 @@
 
 #include "constrain_expr.h"
 
-enum { DIGITS_MAX = 24, BYTES_MAX = 12 };
+enum { DIGITS_MAX = 24 };
 
 /* Calls `put` for products of digit ranges a[i]..b[i] that together hold exactly the numbers from lo to hi (digits, most significant
  * first); digit i goes from 0 to top[i]. lo <= hi. */

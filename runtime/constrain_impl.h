@@ -14,14 +14,10 @@ struct constrain_text {
 
 /* Readers: fill g's rules and g->root. Failures stay in g. Each reads the whole text. */
 typedef void constrain_reader(struct grammar *g, const struct constrain_text *text);
-constrain_reader constrain_read_gbnf, constrain_read_schema, constrain_read_regex, constrain_read_choice, constrain_read_tools;
+constrain_reader constrain_read_gbnf, constrain_read_schema, constrain_read_regex, constrain_read_tools;
 
 /* constrain_regex.c: a pattern as an expression of characters of `kind` (X_CLASS, X_JSON); anywhere: it is searched, else it is all of the
  * text. what: begins the line of an error. */
 int constrain_regex(struct grammar *g, const char *pattern, size_t n, enum expr_kind kind, int anywhere, const char *what);
-
-/* constrain.c: a constraint from a text by a reader; `kind` tells readers apart. A grammar that was built before is used again. */
-int constrain_build(struct q_constraint **c, const struct tokenizer *t, constrain_reader *read, char kind, const struct constrain_text *text,
-                    struct q_err *e);
 
 #endif

@@ -154,10 +154,6 @@ void cuda_close(struct cuda_api *cu);
 /* 0 for a good result; else the error's line "call: CODE (number): what to do" and its code. `call` may carry what it was about:
  * "cuMemAlloc of 12.0 MiB". */
 int cuda_check(const struct cuda_api *cu, cu_result result, const char *call, struct q_err *e);
-/* What to do about a result, "" if there is nothing to say. */
-const char *cuda_advice(cu_result result);
-/* "CUDA_ERROR_NO_DEVICE", also of codes that the driver does not know. Never NULL. */
-const char *cuda_code_name(const struct cuda_api *cu, cu_result result);
 /* 1 for results after which nothing works in this process any more: a kernel faulted. */
 int cuda_is_sticky(cu_result result);
 

@@ -65,13 +65,8 @@ static const struct code *find_code(cu_result result)
     return NULL;
 }
 
-const char *cuda_advice(cu_result result)
-{
-    const struct code *c = find_code(result);
-    return c ? c->advice : "";
-}
-
-const char *cuda_code_name(const struct cuda_api *cu, cu_result result)
+/* Never NULL. */
+static const char *code_name(const struct cuda_api *cu, cu_result result)
 {
     const char *name = NULL;
     const struct code *c = find_code(result);
@@ -85,7 +80,7 @@ int cuda_check(const struct cuda_api *cu, cu_result result, const char *call, st
     if (result == CU_OK) return Q_OK;
     const struct code *c = find_code(result);
     const char *advice = c ? c->advice : "";
-    return q_fail(e, c ? (int)c->error : Q_EIO, "%s: %s (%u)%s%s", call, cuda_code_name(cu, result), result, *advice ? ": " : "", advice);
+    return q_fail(e, c ? (int)c->error : Q_EIO, "%s: %s (%u)%s%s", call, code_name(cu, result), result, *advice ? ": " : "", advice);
 }
 
 int cuda_is_sticky(cu_result result)

@@ -87,7 +87,6 @@ void list_free(struct q_list *l);
  * the card when there is one, else the CPU; but where an NVIDIA device is on the bus and cannot be used, that is an error and not a silent run
  * on the CPU. */
 int device_open(struct q_device **d, const char *which, int threads, struct q_err *e);
-int device_cuda_open(struct q_device **d, int index, struct q_err *e);
 /* threads <= 0: all CPUs this process may use. */
 int device_cpu_open(struct q_device **d, int threads, struct q_err *e);
 

@@ -164,5 +164,3 @@ int device_cuda_open_with(struct q_device **out, int index, const char *library,
     *out = &c->device;
     return Q_OK;
 }
-
-int device_cuda_open(struct q_device **d, int index, struct q_err *e) { return device_cuda_open_with(d, index, NULL, e); }

@@ -290,8 +290,3 @@ int q_snap_new(struct q_engine *en, const struct q_snap *base, int from, int len
 {
     return snap_new(&en->memory, base, from, length, out, e);
 }
-
-int q_snap_write(struct q_engine *en, const struct q_snap *base, int from, int length, const void *src, struct q_snap **out, struct q_err *e)
-{
-    return snap_write(&en->memory, base, from, length, src, out, e);
-}

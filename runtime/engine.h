@@ -114,13 +114,11 @@ void q_snap_close(struct q_snap *snap);
 /* Snapshots as bytes, for host memory and files; made again they continue bit for bit. `from` leaves out the KV pages of tokens [0, from),
  * which a snapshot at hand has: a multiple of KV_PAGE up to the length. No step may be in flight. */
 size_t q_snap_bytes(const struct q_snap *s, int from);
-int q_snap_read(const struct q_snap *s, int from, void *dst, struct q_err *e);
-/* src: what q_snap_read gave with this `from` for a snapshot of `length` tokens, in an engine of the same state id. The pages before `from` are
- * shared with `base` (NULL where from is 0). Q_ELIMIT when no snapshot or page is left. */
-int q_snap_write(struct q_engine *en, const struct q_snap *base, int from, int length, const void *src, struct q_snap **out, struct q_err *e);
-/* The same in pieces [at, at + n) of those bytes. A new snapshot may be used when all its bytes were written; else it is closed. */
 size_t q_snap_bytes_of(const struct q_engine *en, int from, int length);
+/* A snapshot of `length` tokens whose bytes are to be written: what an engine of the same state id read, with this `from`. It may be used when
+ * all were; else it is closed. The pages before `from` are shared with `base` (NULL where from is 0). Q_ELIMIT: no snapshot or page is left. */
 int q_snap_new(struct q_engine *en, const struct q_snap *base, int from, int length, struct q_snap **out, struct q_err *e);
+/* Pieces [at, at + n) of those bytes. */
 int q_snap_read_piece(const struct q_snap *s, int from, size_t at, void *dst, size_t n, struct q_err *e);
 int q_snap_write_piece(struct q_snap *s, int from, size_t at, const void *src, size_t n, struct q_err *e);
 /* The same of a sequence as it is now. Writing is for one that was cleared and pretends since (q_seq_pretend): its

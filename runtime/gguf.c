@@ -9,7 +9,7 @@
 
 /* --- strings --- */
 
-int gguf_str_cmp(struct gguf_str a, struct gguf_str b)
+static int compare(struct gguf_str a, struct gguf_str b)
 {
     int d = memcmp(a.s, b.s, a.n < b.n ? a.n : b.n);
     return d ? d : (a.n > b.n) - (a.n < b.n);
@@ -58,12 +58,12 @@ char *gguf_str_copy(char *dst, size_t size, struct gguf_str s)
 
 static int cmp_key(const void *a, const void *b)
 {
-    return gguf_str_cmp((*(const struct gguf_kv *const *)a)->key, (*(const struct gguf_kv *const *)b)->key);
+    return compare((*(const struct gguf_kv *const *)a)->key, (*(const struct gguf_kv *const *)b)->key);
 }
 
 static int cmp_name(const void *a, const void *b)
 {
-    return gguf_str_cmp((*(const struct gguf_tensor *const *)a)->name, (*(const struct gguf_tensor *const *)b)->name);
+    return compare((*(const struct gguf_tensor *const *)a)->name, (*(const struct gguf_tensor *const *)b)->name);
 }
 
 static const struct gguf_kv *find_key(const struct gguf *g, struct gguf_str key)
@@ -82,7 +82,7 @@ static int sort_keys(const struct gguf_shard *s, const struct gguf_kv ***sorted,
     for (int i = 0; i < s->n_kv; i++) kv[i] = s->kv + i;
     qsort(kv, (size_t)s->n_kv, sizeof *kv, cmp_key);
     for (int i = 1; i < s->n_kv; i++)
-        if (!gguf_str_cmp(kv[i - 1]->key, kv[i]->key))
+        if (!compare(kv[i - 1]->key, kv[i]->key))
             return q_fail(e, Q_EINPUT, "%s: key '%s' occurs twice", s->path, GGUF_SHOW(kv[i]->key));
     return Q_OK;
 }
@@ -126,7 +126,7 @@ static int sort_tensors(struct gguf *g, struct q_err *e)
         }
     qsort(g->by_name, (size_t)n, sizeof *g->by_name, cmp_name);
     for (int i = 1; i < n; i++)
-        if (!gguf_str_cmp(g->by_name[i - 1]->name, g->by_name[i]->name))
+        if (!compare(g->by_name[i - 1]->name, g->by_name[i]->name))
             return q_fail(e, Q_EINPUT, "%s: tensor '%s' occurs twice%s", g->path, GGUF_SHOW(g->by_name[i]->name),
                           g->by_name[i - 1]->shard != g->by_name[i]->shard ? ", in different files of the set" : "");
     return Q_OK;
@@ -134,7 +134,7 @@ static int sort_tensors(struct gguf *g, struct q_err *e)
 
 /* --- open, close --- */
 
-void gguf_shard_close(struct gguf_shard *s)
+static void close_shard(struct gguf_shard *s)
 {
     gguf_unmap(s);
     free(s->path);
@@ -145,7 +145,7 @@ void gguf_shard_close(struct gguf_shard *s)
 void gguf_close(struct gguf *g)
 {
     if (!g) return;
-    for (int i = 0; i < g->n_shards; i++) gguf_shard_close(g->shard + i);
+    for (int i = 0; i < g->n_shards; i++) close_shard(g->shard + i);
     free(g->shard);
     free(g->by_key);
     free(g->by_name);

@@ -90,7 +90,6 @@ int gguf_get_array(const struct gguf *g, const char *key, int elem, const struct
 int gguf_is_int(int type);
 /* Element i of an array of integers or bools, widened (a u64 above the i64 range reads as INT64_MAX). i < count. */
 int64_t gguf_array_int(const struct gguf_kv *kv, uint64_t i);
-float gguf_array_f32(const struct gguf_kv *kv, uint64_t i);               /* elem GGUF_F32 */
 
 /* The strings of an array one after the other: start with `at = kv->data`, stop after kv->count calls. */
 struct gguf_str gguf_next_str(const unsigned char **at);

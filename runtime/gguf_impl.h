@@ -48,9 +48,7 @@ int gguf_is_split(const struct gguf_shard *s);
 
 /* gguf.c: lookups within one shard and ordering, for the others. */
 const struct gguf_kv *gguf_shard_find(const struct gguf_shard *s, const char *key);
-int gguf_str_cmp(struct gguf_str a, struct gguf_str b);
 int gguf_valid_utf8(struct gguf_str s);
-void gguf_shard_close(struct gguf_shard *s);
 /* gguf_value.c: the integer that a scalar kv holds; 0 if it is not an integer in range. */
 int gguf_kv_int(const struct gguf_kv *kv, int64_t *out);
 

@@ -39,13 +39,6 @@ int64_t gguf_array_int(const struct gguf_kv *kv, uint64_t i)
     return load_int(kv->elem, kv->data + i * types[kv->elem].bytes);
 }
 
-float gguf_array_f32(const struct gguf_kv *kv, uint64_t i)
-{
-    float f;
-    memcpy(&f, kv->data + i * 4, 4);
-    return f;
-}
-
 int gguf_kv_int(const struct gguf_kv *kv, int64_t *out)
 {
     if (!kv || !gguf_is_int(kv->type)) return 0;
@@ -96,13 +89,11 @@ int gguf_get_float(const struct gguf *g, const char *key, double *out, struct q_
     const struct gguf_kv *kv;
     int rc = find(g, key, &kv, e);
     if (rc) return rc;
+    float f;
     double v;
-    if (kv->type == GGUF_F32)
-        v = gguf_array_f32(kv, 0);
-    else if (kv->type == GGUF_F64)
-        memcpy(&v, kv->data, 8);
-    else
-        return wrong_type(g, key, "f32", kv, e);
+    if (kv->type == GGUF_F32) memcpy(&f, kv->data, 4), v = f;
+    else if (kv->type == GGUF_F64) memcpy(&v, kv->data, 8);
+    else return wrong_type(g, key, "f32", kv, e);
     if (!isfinite(v)) return q_fail(e, Q_EINPUT, "%s: key '%s': expected a finite number, found %g", g->path, key, v);
     *out = v;
     return Q_OK;

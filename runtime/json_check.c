@@ -48,7 +48,8 @@ bool utf8_valid(const char *s, size_t n)
     return true;
 }
 
-int json_hex4(const char *p)
+/* The 4 hex digits at p; -1 if one is none. */
+static int hex4(const char *p)
 {
     int v = 0;
     for (int i = 0; i < 4; i++) {
@@ -81,10 +82,10 @@ int json_unescape(const char **p, char *out)
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     char c = *(*p)++;
     if (c != 'u') return out[0] = to[strchr(from, c) - from], 1;
-    uint32_t cp = (uint32_t)json_hex4(*p);
+    uint32_t cp = (uint32_t)hex4(*p);
     *p += 4;
     if (cp >= 0xD800 && cp < 0xDC00) {
-        cp = 0x10000 + ((cp - 0xD800) << 10) + ((uint32_t)json_hex4(*p + 2) - 0xDC00);
+        cp = 0x10000 + ((cp - 0xD800) << 10) + ((uint32_t)hex4(*p + 2) - 0xDC00);
         *p += 6;
     }
     return put_utf8(cp, out);
@@ -112,13 +113,13 @@ static int check_escape(struct checker *c)
 {
     if (c->p == c->end || !*c->p || !strchr("\"\\/bfnrtu", *c->p)) return expected(c, "an escape");
     if (*c->p++ != 'u') return 0;
-    int hi = c->end - c->p >= 4 ? json_hex4(c->p) : -1;
+    int hi = c->end - c->p >= 4 ? hex4(c->p) : -1;
     if (hi < 0) return expected(c, "4 hex digits");
     if (hi == 0) return expected(c, "a character other than \\u0000");
     if (hi >= 0xDC00 && hi < 0xE000) return expected(c, "the first half of a surrogate pair");
     c->p += 4;
     if (hi < 0xD800 || hi >= 0xDC00) return 0;
-    int lo = c->end - c->p >= 6 && c->p[0] == '\\' && c->p[1] == 'u' ? json_hex4(c->p + 2) : -1;
+    int lo = c->end - c->p >= 6 && c->p[0] == '\\' && c->p[1] == 'u' ? hex4(c->p + 2) : -1;
     if (lo < 0xDC00 || lo > 0xDFFF) return expected(c, "the second half of a surrogate pair");
     c->p += 6;
     return 0;

@@ -24,8 +24,6 @@ int json_check(const char *text, size_t n, int max_depth, const char *where, str
 /* True if s[0..n) is well-formed UTF-8 (no overlong form, no surrogate, nothing above U+10FFFF). */
 bool utf8_valid(const char *s, size_t n);
 
-/* Reads the 4 hex digits at p; -1 if one is none. */
-int json_hex4(const char *p);
 
 /* Writes the character of the escape at *p (just behind the backslash) to out and moves *p behind it; returns the bytes
  * written, 1 to 4. The text has passed json_check. */

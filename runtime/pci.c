@@ -92,8 +92,3 @@ int pci_nvidia(const char *root, struct pci_device *out, int most)
     if (n >= 0) free(names);
     return found;
 }
-
-double pci_link_rate(double speed, int width)
-{
-    return speed * 1e9 / 8 * width * (speed > 5.5 ? 128.0 / 130 : 0.8);
-}

@@ -15,7 +15,5 @@ enum { PCI_MOST = 32 };
 /* Display and 3D controllers of NVIDIA, by address; returns how many there are (at most `most` are filled in). root: the folder of
  * devices, NULL: /sys/bus/pci/devices. 0 where there is no such folder. */
 int pci_nvidia(const char *root, struct pci_device *out, int most);
-/* Bytes a second of a link one way, before its own overhead: 8b/10b up to 5 GT/s, 128b/130b above. */
-double pci_link_rate(double speed, int width);
 
 #endif

@@ -112,10 +112,8 @@ void tree_say(const struct q_tree *t, const struct q_err *e);
 /* ---- prefix_tree_value.c ---- */
 /* Seconds that are to be expected lost with the checkpoint. */
 double tree_loss(const struct q_tree *t, const struct tree_node *n);
-/* What of it is lost when the tier's copy goes; where there is none, of what it would be. */
-double tree_tier_loss(const struct q_tree *t, const struct tree_node *n, enum q_tier tier);
 size_t tree_tier_bytes(const struct q_tree *t, const struct tree_node *n, enum q_tier tier);
-/* The loss of a byte there. */
+/* Seconds lost a byte when the tier's copy goes; where there is none, of what it would be. */
 double tree_worth(const struct q_tree *t, const struct tree_node *n, enum q_tier tier);
 /* The copy on a tier that is worth least a byte, or NULL; never `but`. */
 struct tree_node *tree_least(const struct q_tree *t, enum q_tier tier, const struct tree_node *but);

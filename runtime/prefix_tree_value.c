@@ -21,7 +21,8 @@ double tree_loss(const struct q_tree *t, const struct tree_node *n)
     return (again > least ? again : least) * likely * FRESH_S / (FRESH_S + (age > 0 ? age : 0));
 }
 
-double tree_tier_loss(const struct q_tree *t, const struct tree_node *n, enum q_tier tier)
+/* What of it is lost when the tier's copy goes; where there is none, of what it would be. */
+static double loss_on(const struct q_tree *t, const struct tree_node *n, enum q_tier tier)
 {
     int device = n->snap && tier != Q_TIER_DEVICE, host = n->host && tier != Q_TIER_HOST, disk = n->file && tier != Q_TIER_DISK;
     /* A file's use is that it stays when the others go: what lies above it does not count. */
@@ -57,7 +58,7 @@ size_t tree_tier_bytes(const struct q_tree *t, const struct tree_node *n, enum q
 
 double tree_worth(const struct q_tree *t, const struct tree_node *n, enum q_tier tier)
 {
-    return tree_tier_loss(t, n, tier) / (double)tree_tier_bytes(t, n, tier);
+    return loss_on(t, n, tier) / (double)tree_tier_bytes(t, n, tier);
 }
 
 size_t tree_device_bytes(const struct q_tree *t)

@@ -41,9 +41,8 @@ int seq_pages_needed(const struct q_seq *s, int n);
 int seq_grow(struct q_seq *s, int n, struct q_err *e);
 /* A snapshot that will hold the first `length` tokens of s; its slot is to be filled by the caller. */
 int snap_reserve(struct q_seq *s, int length, struct q_snap **snap, struct q_err *e);
-/* snap_bytes.c: what q_snap_new, q_snap_write and q_snap_bytes_of do, without an engine. */
+/* snap_bytes.c: what q_snap_new and q_snap_bytes_of do, without an engine. */
 int snap_new(struct q_memory *m, const struct q_snap *base, int from, int length, struct q_snap **out, struct q_err *e);
-int snap_write(struct q_memory *m, const struct q_snap *base, int from, int length, const void *src, struct q_snap **out, struct q_err *e);
 size_t snap_bytes(const struct q_memory *m, int from, int length);
 
 #endif

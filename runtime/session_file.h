@@ -2,7 +2,7 @@
  *
  * A file holds ids[0, n) and up to SESSION_PARTS checkpoints at ascending lengths, each a beginning of the ids: so a prompt that leaves the
  * tokens on the way (a chat template writes the last answer in another way) still goes on from the checkpoint before. A part is what
- * q_snap_read gives (engine.h): the state at its length, and the KV pages from `from` on; those before it are the part's before, so nothing
+ * q_snap_read_piece gives (engine.h): the state at its length, and the KV pages from `from` on; those before it are the part's before, so nothing
  * is there twice. The first part's `from` is 0, unless the file is of somebody who keeps the pages before elsewhere.
  *
  *     head: magic, format number, counts, sizes, state id, parts | its BLAKE2b-256 | ids | theirs | text | its | bytes of part 0 | theirs | ...

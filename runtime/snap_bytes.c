@@ -1,4 +1,4 @@
-/* A snapshot as bytes, for host memory and files: what engine.h calls q_snap_read and q_snap_write.
+/* A snapshot as bytes, for host memory and files: what q_snap_read_piece and q_snap_write_piece move (engine.h).
  *
  * The bytes are the state of each delta-net layer (S, then conv), then page after page, each with K and V of every attention layer. So
  * the bytes of a longer snapshot of the same timeline, from a page on, are those that a reader lacks who has the pages before it. They
@@ -94,12 +94,6 @@ int q_snap_write_piece(struct q_snap *s, int from, size_t at, const void *src, s
     return rc;
 }
 
-int q_snap_read(const struct q_snap *s, int from, void *dst, struct q_err *e)
-{
-    int rc = check_from(s, from, e);
-    return rc ? rc : q_snap_read_piece(s, from, 0, dst, q_snap_bytes(s, from), e);
-}
-
 /* A sequence has what a snapshot of it would have. */
 static struct q_snap view_of(struct q_seq *s) { return (struct q_snap){s->memory, s->length, s->slot, s->n_pages, s->page}; }
 
@@ -169,15 +163,4 @@ int q_seq_snap_new(struct q_seq *s, int from, int length, struct q_snap **out, s
 {
     struct q_snap view = view_of(s);
     return snap_new(s->memory, &view, from, length, out, e);
-}
-
-int snap_write(struct q_memory *m, const struct q_snap *base, int from, int length, const void *src, struct q_snap **out, struct q_err *e)
-{
-    int rc = snap_new(m, base, from, length, out, e);
-    if (!rc) rc = q_snap_write_piece(*out, from, 0, src, q_snap_bytes(*out, from), e);
-    if (rc) {
-        q_snap_close(*out);
-        *out = NULL;
-    }
-    return rc;
 }

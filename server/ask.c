@@ -14,8 +14,8 @@ void ask_free(struct ask *a)
 }
 
 int ask_choices(const struct ask *a) { return a->n_prompts * a->n; }
-int ask_prompt_of(const struct ask *a, int choice) { return choice / a->n; }
-const struct tok_ids *ask_prompt(const struct ask *a, int prompt) { return prompt ? &a->more[prompt - 1] : &a->job.prompt; }
+
+static const struct tok_ids *prompt_of(const struct ask *a, int choice) { return choice < a->n ? &a->job.prompt : &a->more[choice / a->n - 1]; }
 
 /* NULL: no memory. */
 static void *copy_of(const void *from, size_t bytes)
@@ -68,7 +68,7 @@ int ask_job(const struct ask *a, int choice, struct job_ask *out, struct q_err *
     out->bias_id = NULL;
     out->bias = NULL;
     out->constraint = NULL;
-    int bad = copy_prompt(ask_prompt(a, ask_prompt_of(a, choice)), &out->prompt) || copy_stops(&a->job, out) || copy_bias(&a->job, out);
+    int bad = copy_prompt(prompt_of(a, choice), &out->prompt) || copy_stops(&a->job, out) || copy_bias(&a->job, out);
     out->sampling.seed += (uint64_t)(choice % a->n);
     if (!bad && a->job.constraint) bad = q_constraint_clone(&out->constraint, a->job.constraint, e);
     if (!bad) return Q_OK;

@@ -26,8 +26,6 @@ struct ask {
 void ask_free(struct ask *a);
 /* Choices: n of the first prompt, n of the second, ... */
 int ask_choices(const struct ask *a);
-int ask_prompt_of(const struct ask *a, int choice);
-const struct tok_ids *ask_prompt(const struct ask *a, int prompt);
 /* The question of one choice, its own copy. Errors: Q_EMEM; then *out is empty. */
 int ask_job(const struct ask *a, int choice, struct job_ask *out, struct q_err *e);
 /* One more logit bias. Non-zero: no memory. */

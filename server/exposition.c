@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const double expo_seconds[EXPO_BOUNDS] = {0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600};
+static const double bound_s[EXPO_BOUNDS] = {0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600};
 
 void expo_head(struct text *t, const char *name, const char *type, const char *help)
 {
@@ -45,7 +45,7 @@ void expo_one(struct text *t, const char *name, const char *type, const char *he
 void expo_hist_add(struct expo_hist *h, double value)
 {
     int b = 0;
-    while (b < EXPO_BOUNDS && value > expo_seconds[b]) b++;
+    while (b < EXPO_BOUNDS && value > bound_s[b]) b++;
     h->n[b]++;
     h->sum += value;
 }
@@ -55,7 +55,7 @@ void expo_hist_put(struct text *t, const char *name, const struct expo_hist *h, 
     unsigned long long n = 0;
     const char *comma = *labels ? "," : "", *open = *labels ? "{" : "", *close = *labels ? "}" : "";
     for (int b = 0; b < EXPO_BOUNDS; b++)
-        text_printf(t, "quarry_%s_bucket{%s%sle=\"%g\"} %llu\n", name, labels, comma, expo_seconds[b], n += h->n[b]);
+        text_printf(t, "quarry_%s_bucket{%s%sle=\"%g\"} %llu\n", name, labels, comma, bound_s[b], n += h->n[b]);
     n += h->n[EXPO_BOUNDS];
     text_printf(t, "quarry_%s_bucket{%s%sle=\"+Inf\"} %llu\n", name, labels, comma, n);
     text_printf(t, "quarry_%s_sum%s%s%s %.15g\nquarry_%s_count%s%s%s %llu\n", name, open, labels, close, h->sum, name, open, labels, close, n);

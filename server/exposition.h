@@ -14,7 +14,6 @@ void expo_label(struct text *labels, const char *name, const char *value);
 void expo_value(struct text *t, const char *name, const char *suffix, struct text *labels, double value);
 /* Seconds, counted by how long: from a token of a small model to a long answer. Zero-initialise. */
 enum { EXPO_BOUNDS = 14 };
-extern const double expo_seconds[EXPO_BOUNDS];
 struct expo_hist {
     unsigned long long n[EXPO_BOUNDS + 1];   /* values up to each bound and above the one before it; the last: above all */
     double sum;

@@ -61,8 +61,6 @@ void http_check_ready(struct http_request *rq);
 
 /* http_reply.c */
 void http_reply_options(struct http_request *rq);
-/* cors.c's headers and those of every answer are added here. */
-void http_queue(struct http_request *rq, int status, struct MHD_Response *r);
 /* What came from outside may not write lines of its own into the log, nor bytes that are no text. */
 void http_plain_line(char *s);
 

@@ -25,7 +25,8 @@ void http_note(struct http_request *rq, const char *fmt, ...)
     http_plain_line(rq->note);
 }
 
-void http_queue(struct http_request *rq, int status, struct MHD_Response *r)
+/* cors.c's headers and those of every answer are added here. */
+static void send_off(struct http_request *rq, int status, struct MHD_Response *r)
 {
     rq->status = status;
     MHD_set_connection_option(rq->c, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)HTTP_IDLE_S);
@@ -65,7 +66,7 @@ static struct MHD_Response *text_response(struct http_request *rq, struct text *
 void http_reply_text(struct http_request *rq, int status, const char *type, struct text *body)
 {
     status = text_ok(body) ? status : 500;
-    http_queue(rq, status, text_response(rq, body, type));
+    send_off(rq, status, text_response(rq, body, type));
 }
 
 void http_reply_json(struct http_request *rq, int status, struct text *body) { http_reply_text(rq, status, "application/json", body); }
@@ -74,7 +75,7 @@ void http_reply_static(struct http_request *rq, const void *body, size_t n, cons
 {
     struct MHD_Response *r = MHD_create_response_from_buffer(n, (void *)(uintptr_t)body, MHD_RESPMEM_PERSISTENT);
     for (; r && headers[0]; headers += 2) MHD_add_response_header(r, headers[0], headers[1]);
-    http_queue(rq, 200, r);
+    send_off(rq, 200, r);
 }
 
 static struct MHD_Response *error_response(struct http_request *rq, const struct api_error *x)
@@ -89,7 +90,7 @@ static struct MHD_Response *error_response(struct http_request *rq, const struct
     return r;
 }
 
-void http_reply_error(struct http_request *rq, const struct api_error *x) { http_queue(rq, x->status, error_response(rq, x)); }
+void http_reply_error(struct http_request *rq, const struct api_error *x) { send_off(rq, x->status, error_response(rq, x)); }
 
 void http_reply_later(struct http_request *rq, const struct api_error *x, int retry_after_s)
 {
@@ -97,14 +98,14 @@ void http_reply_later(struct http_request *rq, const struct api_error *x, int re
     struct MHD_Response *r = error_response(rq, x);
     snprintf(s, sizeof s, "%d", retry_after_s);
     if (r) MHD_add_response_header(r, MHD_HTTP_HEADER_RETRY_AFTER, s);
-    http_queue(rq, x->status, r);
+    send_off(rq, x->status, r);
 }
 
 void http_reply_options(struct http_request *rq)
 {
     struct MHD_Response *r = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
     if (r) MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, rq->allow);
-    http_queue(rq, 204, r);
+    send_off(rq, 204, r);
 }
 
 /* Hands out what is there; asks for more when all is out. */
@@ -133,5 +134,5 @@ void http_reply_stream(struct http_request *rq, const struct http_stream *s)
         MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
         MHD_add_response_header(r, "X-Accel-Buffering", "no");
     }
-    http_queue(rq, 200, r);
+    send_off(rq, 200, r);
 }

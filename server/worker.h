@@ -41,7 +41,7 @@ int worker_view(struct worker *w, struct sched_view *v, int n);
 /* Something done with a slot, between steps (orders.h). */
 struct order;
 int worker_order(struct worker *w, struct order *x);
-/* The chat's prompt (q_chat_continue in runtime/chat.h). Q_EMISS: the model has no chat template. */
+/* The chat's prompt (q_chat_render and q_chat_ids in runtime/chat.h). Q_EMISS: the model has no chat template. */
 struct q_chat_begun;
 int worker_encode(struct worker *w, const char *messages, const char *tools, const char *options, const struct q_chat_begun *begun,
                   struct tok_ids *ids, struct q_err *e);

@@ -181,17 +181,19 @@ static void test_snapshot_bytes(void **state)
         size_t n = q_snap_bytes(snap, from);
         char *whole = malloc(n), *again = malloc(n);
         int free_before = en.kv.n_free;
-        assert_int_equal(q_snap_read(snap, from, whole, &e), Q_OK);
+        assert_int_equal(q_snap_read_piece(snap, from, 0, whole, n, &e), Q_OK);
         assert_int_equal(whole[0], 30);
         assert_int_equal(whole[states], 10 + from / 64);
         assert_int_equal(whole[n - 1], 22);
-        assert_int_equal(snap_write(&en.memory, from ? snap : NULL, from, 150, whole, &copy, &e), Q_OK);
+        assert_int_equal(snap_new(&en.memory, from ? snap : NULL, from, 150, &copy, &e), Q_OK);
         assert_int_equal(free_before - en.kv.n_free, 3 - from / 64);     /* the pages before are shared */
         memset(again, 0, n);
+        for (size_t at = 0; at < n; at += 41) assert_int_equal(q_snap_write_piece(copy, from, at, whole + at, n - at < 41 ? n - at : 41, &e), Q_OK);
         for (size_t at = 0; at < n; at += 37) assert_int_equal(q_snap_read_piece(copy, from, at, again + at, n - at < 37 ? n - at : 37, &e), Q_OK);
         assert_memory_equal(whole, again, n);
-        for (size_t at = 0; at < n; at += 41) assert_int_equal(q_snap_write_piece(copy, from, at, again + at, n - at < 41 ? n - at : 41, &e), Q_OK);
-        assert_int_equal(q_snap_read(copy, from, again, &e), Q_OK);
+        memset(again, 0, n);
+        assert_int_equal(q_snap_write_piece(copy, from, 0, whole, n, &e), Q_OK);
+        assert_int_equal(q_snap_read_piece(copy, from, 0, again, n, &e), Q_OK);
         assert_memory_equal(whole, again, n);
         assert_int_equal(q_snap_read_piece(copy, from, n - 3, again, 4, &e), Q_EINPUT);
         q_snap_close(copy);
@@ -217,27 +219,28 @@ static void test_bad_snapshot_bytes(void **state)
     fill_rows(rows, 100, a, 1);
     assert_int_equal(step(&en, rows, 100, NULL, 0, &e), Q_OK);
     assert_int_equal(q_seq_snapshot(a, &snap, &e), Q_OK);
-    char *bytes = malloc(snap_bytes(&en.memory, 0, CTX));
+    size_t all = q_snap_bytes(snap, 0);
+    char *bytes = malloc(all);
     int free_before = en.kv.n_free, slots_before = en.states.n_free;
-    assert_int_equal(q_snap_read(snap, 32, bytes, &e), Q_EINPUT);
-    assert_int_equal(q_snap_read(snap, 128, bytes, &e), Q_EINPUT);
-    assert_int_equal(q_snap_read(snap, -64, bytes, &e), Q_EINPUT);
-    assert_int_equal(q_snap_read(snap, 0, bytes, &e), Q_OK);
-    assert_int_equal(snap_write(&en.memory, NULL, 0, CTX + 1, bytes, &copy, &e), Q_ELIMIT);
+    assert_int_equal(q_snap_read_piece(snap, 32, 0, bytes, all, &e), Q_EINPUT);
+    assert_int_equal(q_snap_read_piece(snap, 128, 0, bytes, all, &e), Q_EINPUT);
+    assert_int_equal(q_snap_read_piece(snap, -64, 0, bytes, all, &e), Q_EINPUT);
+    assert_int_equal(q_snap_read_piece(snap, 0, 0, bytes, all, &e), Q_OK);
+    assert_int_equal(snap_new(&en.memory, NULL, 0, CTX + 1, &copy, &e), Q_ELIMIT);
     assert_null(copy);
     assert_non_null(strstr(e.text, "301"));
-    assert_int_equal(snap_write(&en.memory, NULL, 0, 0, bytes, &copy, &e), Q_ELIMIT);
-    assert_int_equal(snap_write(&en.memory, NULL, 64, 100, bytes, &copy, &e), Q_EINPUT);
-    assert_int_equal(snap_write(&en.memory, snap, 63, 100, bytes, &copy, &e), Q_EINPUT);
-    assert_int_equal(snap_write(&en.memory, snap, 128, 150, bytes, &copy, &e), Q_EINPUT);
-    assert_int_equal(snap_write(&other.memory, snap, 64, 100, bytes, &copy, &e), Q_EINPUT);
-    assert_int_equal(snap_write(&en.memory, NULL, 0, 100, bytes, &more, &e), Q_OK);     /* the second of two */
-    assert_int_equal(snap_write(&en.memory, NULL, 0, 100, bytes, &copy, &e), Q_ELIMIT);
+    assert_int_equal(snap_new(&en.memory, NULL, 0, 0, &copy, &e), Q_ELIMIT);
+    assert_int_equal(snap_new(&en.memory, NULL, 64, 100, &copy, &e), Q_EINPUT);
+    assert_int_equal(snap_new(&en.memory, snap, 63, 100, &copy, &e), Q_EINPUT);
+    assert_int_equal(snap_new(&en.memory, snap, 128, 150, &copy, &e), Q_EINPUT);
+    assert_int_equal(snap_new(&other.memory, snap, 64, 100, &copy, &e), Q_EINPUT);
+    assert_int_equal(snap_new(&en.memory, NULL, 0, 100, &more, &e), Q_OK);     /* the second of two */
+    assert_int_equal(snap_new(&en.memory, NULL, 0, 100, &copy, &e), Q_ELIMIT);
     q_snap_close(more);
     int taken[64], n = 0;
     while ((taken[n] = kv_take(&en.kv)) >= 0) n++;
     kv_drop(&en.kv, taken[--n]);
-    assert_int_equal(snap_write(&en.memory, NULL, 0, 100, bytes, &copy, &e), Q_ELIMIT);  /* two pages are needed, one is free */
+    assert_int_equal(snap_new(&en.memory, NULL, 0, 100, &copy, &e), Q_ELIMIT);  /* two pages are needed, one is free */
     while (n) kv_drop(&en.kv, taken[--n]);
     assert_int_equal(en.kv.n_free, free_before);
     assert_int_equal(en.states.n_free, slots_before);
