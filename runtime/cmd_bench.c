@@ -2,38 +2,15 @@
  * pages hold whatever they hold), so a deep measurement costs no prefill; speed does not depend on the values. */
 #include "cli.h"
 #include "cmd.h"
+#include "cmd_bench_impl.h"
 #include "cmd_bench_streams.h"
 #include "forward.h"
-#include "kv.h"
-#include "model_parts.h"
-#include "roof.h"
-#include "shape.h"
 #include "trace.h"
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_JSON = CLI_OWN, OPT_TRACE, OPT_SHARE, MAX_LIST = 16, MAX_REPS = 100, MAX_STREAMS = 256 };
-
-struct bench {
-    struct q_cli cli;
-    long prompt, generate, reps;
-    int depth[MAX_LIST], n_depths;
-    int batch[MAX_LIST], n_batches;   /* streams that decode together */
-    int json, rows_printed, trace;
-    int varied;                  /* a row's largest figure is far from its smallest */
-    struct q_roofs roofs;        /* measured */
-};
-
-struct test {
-    int decode, depth, streams;
-    long tokens;                 /* of one stream */
-};
-
-struct sample {
-    double median, min, max;     /* tokens a second */
-};
+enum { OPT_JSON = CLI_OWN, OPT_TRACE, OPT_SHARE, MAX_REPS = 100, MAX_STREAMS = 256 };
 
 static void help(void)
 {
@@ -67,8 +44,8 @@ static int parse_list(struct bench *b, const char *option, const char *list, lon
     for (const char *p = list; *p; p += *p == ',') {
         size_t length = strcspn(p, ",");
         long value;
-        snprintf(wrong, sizeof wrong, "%s expects at most %d numbers, as 1,8", option, MAX_LIST);
-        if (length >= sizeof one || *n == MAX_LIST) return cli_usage(&b->cli, wrong);
+        snprintf(wrong, sizeof wrong, "%s expects at most %d numbers, as 1,8", option, BENCH_LIST);
+        if (length >= sizeof one || *n == BENCH_LIST) return cli_usage(&b->cli, wrong);
         memcpy(one, p, length);
         one[length] = 0;
         if (cli_tokens(&b->cli, option, one, least, most, &value)) return -1;
@@ -121,13 +98,13 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int run(const struct test *t, struct streams *s, double *seconds, struct q_err *e)
+static int run(const struct bench_test *t, struct streams *s, double *seconds, struct q_err *e)
 {
     return t->decode ? streams_decode(s, t->tokens, seconds, e) : streams_prefill(s, t->tokens, seconds, e);
 }
 
 /* One uncounted run, then `reps`. */
-static int measure(struct bench *b, struct q_engine *en, const struct test *t, struct sample *out, struct q_err *e)
+static int measure(struct bench *b, struct q_engine *en, const struct bench_test *t, struct bench_sample *out, struct q_err *e)
 {
     double rate[MAX_REPS], seconds = 0;
     int rc = Q_OK;
@@ -140,115 +117,8 @@ static int measure(struct bench *b, struct q_engine *en, const struct test *t, s
     }
     if (rc) return rc;
     qsort(rate, (size_t)b->reps, sizeof *rate, by_value);
-    *out = (struct sample){rate[b->reps / 2], rate[0], rate[b->reps - 1]};
+    *out = (struct bench_sample){rate[b->reps / 2], rate[0], rate[b->reps - 1]};
     return Q_OK;
-}
-
-/* Of a decode step: all matrices but the embedding (unless it is the head too). */
-static double weight_bytes(const struct q_model *m) { return (double)m->weight_bytes - (m->config.tied ? 0 : (double)m->embd.bytes); }
-
-static int in_cache(const struct q_engine *en)
-{
-    const struct q_card *c = q_engine_card(en);
-    int cache_kib = c->kind == Q_CARD_CUDA ? c->l2 : c->l3_kib ? c->l3_kib : c->l2_kib;
-    return weight_bytes(q_engine_model(en)) <= 1024.0 * cache_kib;
-}
-
-static int count_layer_matrix(void *user, const struct q_part *p, int layer, struct q_tensor *t)
-{
-    if (layer >= 0 && p->role == ROLE_MATRIX) *(double *)user += 2.0 * (double)t->n * (double)t->k;
-    return 0;
-}
-
-/* Operations that one token of a prompt must do in the layers' matrices; the delta net's are not counted. */
-static double prefill_ops(const struct q_engine *en)
-{
-    double ops = 0;
-    q_each_part((struct q_model *)(uintptr_t)q_engine_model(en), count_layer_matrix, &ops);
-    return ops;
-}
-
-/* And in attention: a score and a sum for each number of each head and token before. */
-static double attention_ops(const struct q_engine *en, double past)
-{
-    const struct q_config *c = &q_engine_model(en)->config;
-    return 4 * past * c->n_head * c->head_dim * q_count_layers(c, Q_LAYER_ATTN);
-}
-
-/* The fastest products of half precision or better. */
-static double attention_rate(const struct q_roofs *r)
-{
-    double best = r->mma_f16 > r->hfma2 ? r->mma_f16 : r->hfma2;
-    return best > r->fp32 ? best : r->fp32;
-}
-
-/* Tokens a second: of n tokens behind `depth` others the middle one. */
-static double prefill_roof(const struct bench *b, const struct q_engine *en, int depth, long n)
-{
-    return 1 / (prefill_ops(en) / b->roofs.int8 + attention_ops(en, depth + 0.5 * (double)n) / attention_rate(&b->roofs));
-}
-
-/* Bytes that one decode step must read or write: weights, and of each stream KV and states twice. */
-static double decode_bytes(const struct q_engine *en, int past, int streams)
-{
-    const struct q_model *m = q_engine_model(en);
-    const char *k, *v;
-    q_engine_kv_formats(en, &k, &v);
-    return weight_bytes(m) + streams * ((double)past * (double)kv_page_bytes(&m->config, k, v) / KV_PAGE + 2.0 * (double)states_slot_bytes(&m->config));
-}
-
-static void print_json_text(const char *s)
-{
-    putchar('"');
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c < 32) printf("\\u%04x", c);
-        else if (c == '"' || c == '\\') printf("\\%c", c);
-        else putchar(c);
-    }
-    putchar('"');
-}
-
-/* "pp512", "tg32", "tg32x8". */
-static void name_test(const struct test *t, char *to, size_t n)
-{
-    int at = snprintf(to, n, "%s%ld", t->decode ? "tg" : "pp", t->tokens);
-    if (t->streams > 1) snprintf(to + at, n - (size_t)at, "x%d", t->streams);
-}
-
-static void print_kv_json(const struct q_engine *en)
-{
-    const char *k, *v;
-    q_engine_kv_formats(en, &k, &v);
-    printf(", \"kv_k\": \"%s\", \"kv_v\": \"%s\"", k, v);
-}
-
-/* roof: tokens a second; 0: none is given for this test; < 0: the weights lie in a cache. what: of which measured ceiling. */
-static void print_row(struct bench *b, const struct q_engine *en, const struct test *t, const struct sample *s, double roof, const char *what)
-{
-    char name[24];
-    name_test(t, name, sizeof name);
-    char text[56] = "", share[ROOF_TEXT];
-    if (s->max > 1.5 * s->min) b->varied = 1;
-    if (b->json) {
-        printf("%s{\"model\": ", b->rows_printed++ ? ",\n " : "[");
-        print_json_text(q_engine_model(en)->path);
-        printf(", \"device\": ");
-        print_json_text(q_engine_about(en));
-        printf(", \"threads\": %d, \"test\": \"%s\", \"depth\": %d, \"streams\": %d, \"tokens_per_second\": %.3f, \"min\": %.3f, \"max\": %.3f",
-               q_engine_threads(en), name, t->depth, t->streams, s->median, s->min, s->max);
-        print_kv_json(en);
-        if (roof > 0) printf(", \"roof\": %.3f, \"percent_of_roof\": %.1f", roof, 100 * s->median / roof);
-        if (roof < 0) printf(", \"in_cache\": true");
-        printf("}");
-    } else {
-        /* Weights that no cache holds may still pass a roof that was measured in a slow moment: that is said, and no cache is blamed. */
-        if (roof > 0) roof_text(share, 100 * s->median / roof, 0, 1);
-        if (roof < 0) strcpy(text, "in cache");
-        else if (roof > 0) snprintf(text, sizeof text, "%s of %s", share, what);
-        printf("| %-7s | %6d | %9.2f | %9.2f | %9.2f | %-23s |\n", name, t->depth, s->median, s->min, s->max, text);
-    }
-    fflush(stdout);
 }
 
 /* What share of the pages sparse attention read, where the step was long and deep enough to leave any out. */
@@ -259,77 +129,39 @@ static void tell_share(const struct bench *b, struct q_engine *en)
     cli_fact(&b->cli, "sparse prefill: the last attention of the last step read %.1f %% of the pages that it saw", 100 * share);
 }
 
-static int bench_prefill(struct bench *b, struct q_engine *en, int depth, struct q_err *e)
+static int bench_one(struct bench *b, struct q_engine *en, const struct bench_test *t, struct q_err *e)
 {
-    const struct test t = {0, depth, 1, b->prompt};
-    char what[32];
-    struct sample s;
-    int rc = measure(b, en, &t, &s, e);
-    snprintf(what, sizeof what, "%.2f TOP/s", b->roofs.int8 * 1e-12);
-    if (!rc) tell_share(b, en);
-    if (!rc) print_row(b, en, &t, &s, prefill_roof(b, en, depth, b->prompt), what);
-    return rc;
+    struct bench_sample s;
+    int rc = measure(b, en, t, &s, e);
+    if (rc) return rc;
+    if (s.max > 1.5 * s.min) b->varied = 1;
+    if (!t->decode) tell_share(b, en);
+    bench_print_row(b, en, t, &s);
+    return Q_OK;
 }
 
-static int bench_decode(struct bench *b, struct q_engine *en, int depth, int streams, struct q_err *e)
-{
-    const struct test t = {1, depth, streams, b->generate};
-    char what[32];
-    struct sample s;
-    int rc = measure(b, en, &t, &s, e);
-    double roof = streams * b->roofs.read / decode_bytes(en, depth + (int)b->generate / 2, streams);
-    snprintf(what, sizeof what, "%.1f GB/s", b->roofs.read * 1e-9);
-    if (!rc) print_row(b, en, &t, &s, in_cache(en) ? -1 : roof, what);
-    return rc;
-}
+static struct bench_test prefill_at(const struct bench *b, int depth) { return (struct bench_test){0, depth, 1, b->prompt}; }
+static struct bench_test decode_at(const struct bench *b, int depth, int streams) { return (struct bench_test){1, depth, streams, b->generate}; }
 
-static int bench_depth(struct bench *b, struct q_engine *en, int depth, struct q_err *e)
+/* Every test at every depth. */
+static int each_test(struct bench *b, struct q_engine *en, int (*one)(struct bench *, struct q_engine *, const struct bench_test *, struct q_err *),
+                     struct q_err *e)
 {
-    int rc = b->prompt ? bench_prefill(b, en, depth, e) : Q_OK;
-    for (int i = 0; i < b->n_batches && b->generate && !rc; i++) rc = bench_decode(b, en, depth, b->batch[i], e);
-    return rc;
-}
-
-/* --- the trace --------------------------------------------------------------------------------------------------------- */
-
-/* The larger of what memory and what arithmetic ask for, in percent of the time taken; *bound says which. */
-static double percent_of_roof(const struct bench *b, const struct q_trace_line *l, const char **bound)
-{
-    struct q_shape s;
-    int int8 = !shape_parse(&s, l->shape, NULL) && shape_is(&s, "act", "q8");
-    double by_bytes = l->bytes / b->roofs.read * 1e6, by_ops = l->ops / (int8 ? b->roofs.int8 : b->roofs.fp32) * 1e6;
-    *bound = by_bytes > by_ops ? "bytes" : "ops";
-    return 100 * (by_bytes > by_ops ? by_bytes : by_ops) / l->us;
-}
-
-static void print_trace(struct bench *b, struct q_engine *en, const char *test, int depth)
-{
-    int n;
-    const struct q_trace_line *l = q_engine_trace_lines(en, &n);
-    double total = 0;
-    for (int i = 0; i < n; i++) total += l[i].us;
-    if (!b->json)
-        printf("\n%s at depth %d, %.2f ms in kernels\n\n|       ms | share |  calls |  us/call |    GB/s |   GOP/s | roof        | kernel\n"
-               "|---------:|------:|-------:|---------:|--------:|--------:|-------------|-------\n", test, depth, total * 1e-3);
-    for (int i = 0; i < n; i++) {
-        const char *bound;
-        char share[ROOF_TEXT], roof[ROOF_TEXT + 8];
-        double pct = percent_of_roof(b, &l[i], &bound);
-        int cached = roof_text(share, pct, *bound == 'b', 0) == ROOF_CACHE;
-        snprintf(roof, sizeof roof, "%5s %s", share, cached ? "" : bound);
-        if (b->json)
-            printf(",\n {\"trace\": \"%s\", \"depth\": %d, \"op\": \"%s\", \"shape\": \"%s\", \"calls\": %ld, \"us\": %.3f, \"bytes\": %.0f, \"ops\": %.0f, "
-                   "\"percent_of_roof\": %.1f, \"bound\": \"%s\"}", test, depth, l[i].op, l[i].shape, l[i].calls, l[i].us, l[i].bytes, l[i].ops, pct, bound);
-        else
-            printf("| %8.3f | %4.1f %% | %6ld | %8.2f | %7.2f | %7.1f | %-11s | %s %s\n", l[i].us * 1e-3, 100 * l[i].us / total, l[i].calls,
-                   l[i].us / (double)l[i].calls, l[i].bytes / l[i].us * 1e-3, l[i].ops / l[i].us * 1e-3, roof, l[i].op, l[i].shape);
+    int rc = Q_OK;
+    for (int i = 0; i < b->n_depths && !rc; i++) {
+        struct bench_test t = prefill_at(b, b->depth[i]);
+        if (b->prompt) rc = one(b, en, &t, e);
+        for (int k = 0; k < b->n_batches && b->generate && !rc; k++) {
+            t = decode_at(b, b->depth[i], b->batch[k]);
+            rc = one(b, en, &t, e);
+        }
     }
+    return rc;
 }
 
 /* One warm run before, as measure does. */
-static int trace_one(struct bench *b, struct q_engine *en, const struct test *t, struct q_err *e)
+static int trace_one(struct bench *b, struct q_engine *en, const struct bench_test *t, struct q_err *e)
 {
-    char name[24];
     int rc = Q_OK;
     for (int i = 0; i < 2 && !rc; i++) {
         struct streams s;
@@ -339,21 +171,8 @@ static int trace_one(struct bench *b, struct q_engine *en, const struct test *t,
         if (!rc) rc = run(t, &s, &seconds, e);
         streams_close(&s);
     }
-    name_test(t, name, sizeof name);
-    if (!rc) print_trace(b, en, name, t->depth);
+    if (!rc) bench_print_trace(b, en, t);
     q_engine_trace(en, 0, NULL);
-    return rc;
-}
-
-static int trace_all(struct bench *b, struct q_engine *en, struct q_err *e)
-{
-    int rc = Q_OK;
-    if (!b->json)
-        printf("\nroofs, measured: %.1f GB/s read, %.0f GOP/s int8, %.0f GFLOP/s fp32\n", b->roofs.read * 1e-9, b->roofs.int8 * 1e-9, b->roofs.fp32 * 1e-9);
-    for (int i = 0; i < b->n_depths && !rc; i++) {
-        if (b->prompt) rc = trace_one(b, en, &(struct test){0, b->depth[i], 1, b->prompt}, e);
-        for (int k = 0; k < b->n_batches && b->generate && !rc; k++) rc = trace_one(b, en, &(struct test){1, b->depth[i], b->batch[k], b->generate}, e);
-    }
     return rc;
 }
 
@@ -388,22 +207,14 @@ static int open_engine(struct bench *b, struct q_engine **en, struct q_err *e)
     return rc;
 }
 
-static void print_title(const struct bench *b, const struct q_engine *en)
-{
-    const char *k, *v;
-    q_engine_kv_formats(en, &k, &v);
-    printf("%s, %s, K %s, V %s, medians of %ld\n\n| test    |  depth |     tok/s |       min |       max | roof                    |\n"
-           "|---------|-------:|----------:|----------:|----------:|-------------------------|\n",
-           q_engine_model(en)->path, q_engine_about(en), k, v, b->reps);
-}
-
 static int bench_all(struct bench *b, struct q_engine *en, struct q_err *e)
 {
     int rc = q_engine_roofs(en, &b->roofs, e);
     if (rc) return rc;
-    if (!b->json) print_title(b, en);
-    for (int i = 0; i < b->n_depths && !rc; i++) rc = bench_depth(b, en, b->depth[i], e);
-    if (!rc && b->trace) rc = trace_all(b, en, e);
+    if (!b->json) bench_print_title(b, en);
+    rc = each_test(b, en, bench_one, e);
+    if (!rc && b->trace && !b->json) bench_print_roofs(b);
+    if (!rc && b->trace) rc = each_test(b, en, trace_one, e);
     if (b->json) printf("%s]\n", b->rows_printed ? "" : "[");
     return rc;
 }

@@ -69,9 +69,19 @@ static const struct option longs[] = {CLI_LONG,
                                       {"prompt", 1, 0, 'p'},
                                       {0, 0, 0, 0}};
 
-static int parse_args(struct run *r, int argc, char **argv)
+/* What goes together. Non-zero: told why not. */
+static int check_args(const struct run *r)
 {
     struct q_err e;
+    if (!r->prompt_arg == !r->file) return cli_usage(&r->cli, "expected one of -p TEXT and -f FILE");
+    if (r->grammar && r->schema) return cli_usage(&r->cli, "expected one of --grammar and --json-schema");
+    if (!r->cli.engine.model) return cli_usage(&r->cli, "expected -m FILE");
+    if (r->raw && (r->system || r->think)) return cli_usage(&r->cli, "--raw renders no template, so it takes no --system and no --think");
+    return q_sampling_check(&r->sampling.params, &e) ? cli_usage(&r->cli, e.text) : 0;
+}
+
+static int parse_args(struct run *r, int argc, char **argv)
+{
     for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT "p:f:n:", longs, NULL)) != -1;) {
         int bad = 0;
         switch (opt) {
@@ -98,12 +108,7 @@ static int parse_args(struct run *r, int argc, char **argv)
         if (bad) return 3;
     }
     if (optind < argc) return cli_stray(&r->cli, argv[optind], "; the model goes behind -m, the prompt behind -p") + 1;
-    if (!r->prompt_arg == !r->file) return cli_usage(&r->cli, "expected one of -p TEXT and -f FILE") + 1;
-    if (r->grammar && r->schema) return cli_usage(&r->cli, "expected one of --grammar and --json-schema") + 1;
-    if (!r->cli.engine.model) return cli_usage(&r->cli, "expected -m FILE") + 1;
-    if (r->raw && (r->system || r->think)) return cli_usage(&r->cli, "--raw renders no template, so it takes no --system and no --think") + 1;
-    if (q_sampling_check(&r->sampling.params, &e)) return cli_usage(&r->cli, e.text) + 1;
-    return 0;
+    return check_args(r) ? 3 : 0;
 }
 
 static int read_prompt(struct run *r, struct q_err *e)

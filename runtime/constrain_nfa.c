@@ -186,23 +186,33 @@ static void end_turn(struct nfa *a, const struct turns *t, int i, int begin)
     }
 }
 
-static int build_repeat(struct nfa *a, struct grammar *g, int from, const struct expr_node *x)
+/* The kid n times over. */
+static int build_times(struct nfa *a, struct grammar *g, int from, int kid, int n, int on)
 {
-    int kid = x->at, min = x->min, max = x->max, on = has_a_byte(g, kid);
-    struct turns must = {.end = min, .on = on}, may = {.end = max, .first = min, .on = on};
-    for (int i = 0, was = -1; i < min && !g->rc && from != was; i++) {
+    struct turns must = {.end = n, .on = on};
+    for (int i = 0, was = -1; i < n && !g->rc && from != was; i++) {
         int begin = a->n_state;
         was = from; /* a kid that is the empty text need not be repeated */
         begin_turn(a, &must, i);
         from = nfa_build_expr(a, g, from, kid);
         end_turn(a, &must, i, begin);
     }
-    if (max < 0) {
-        int loop = nfa_add_state(a, g);
-        add_free(a, g, from, loop);
-        add_free(a, g, nfa_build_expr(a, g, loop, kid), loop);
-        return loop;
-    }
+    return from;
+}
+
+/* Any number of times. */
+static int build_loop(struct nfa *a, struct grammar *g, int from, int kid)
+{
+    int loop = nfa_add_state(a, g);
+    add_free(a, g, from, loop);
+    add_free(a, g, nfa_build_expr(a, g, loop, kid), loop);
+    return loop;
+}
+
+/* The turns min to max - 1, each of which may be the end. */
+static int build_some(struct nfa *a, struct grammar *g, int from, int kid, int min, int max, int on)
+{
+    struct turns may = {.end = max, .first = min, .on = on};
     int to = nfa_add_state(a, g);
     for (int i = min; i < max && !g->rc; i++) {
         int begin = a->n_state;
@@ -215,6 +225,13 @@ static int build_repeat(struct nfa *a, struct grammar *g, int from, const struct
     }
     add_free(a, g, from, to);
     return to;
+}
+
+static int build_repeat(struct nfa *a, struct grammar *g, int from, const struct expr_node *x)
+{
+    int kid = x->at, min = x->min, max = x->max, on = has_a_byte(g, kid);   /* x moves when the grammar grows */
+    from = build_times(a, g, from, kid, min, on);
+    return max < 0 ? build_loop(a, g, from, kid) : build_some(a, g, from, kid, min, max, on);
 }
 
 static int build_alt(struct nfa *a, struct grammar *g, int from, const struct expr_node *x)

@@ -184,30 +184,43 @@ static int array_items(struct schema *b, const cJSON *s, int before, int min, in
     return least ? some : expr_repeat(g, some, 0, 1);
 }
 
-/* prefixItems from the i-th on, then the rest; an array may end before those that minItems does not ask for. */
-static int array_body(struct schema *b, const cJSON *s)
+enum { MOST_PREFIX = 256 };
+
+/* 0 where the failure is in b. */
+static int check_array(struct schema *b, const cJSON *s, const cJSON *prefix, int min, int max)
 {
-    struct grammar *g = b->g;
-    int min = schema_count(b, s, "minItems", 0), max = schema_count(b, s, "maxItems", -1);
-    const cJSON *prefix = get(s, "prefixItems"), *p;
-    int n = cJSON_GetArraySize(prefix), i = 0;
     if (prefix && !cJSON_IsArray(prefix)) schema_fail(b, Q_EINPUT, "'prefixItems' is not a list of schemas");
     if (cJSON_IsArray(get(s, "items"))) schema_fail(b, Q_EUNSUP, "'items' as a list is not supported; 'prefixItems' is");
     if (max >= 0 && max < min) schema_fail(b, Q_EINPUT, "'minItems' %d is more than 'maxItems' %d", min, max);
-    if (n > 256) schema_fail(b, Q_ELIMIT, "'prefixItems' has more than 256 schemas");
-    if (b->g->rc) return 0;
-    int item[257], x;
-    if (max >= 0 && n > max) n = max;
+    if (cJSON_GetArraySize(prefix) > MOST_PREFIX) schema_fail(b, Q_ELIMIT, "'prefixItems' has more than %d schemas", MOST_PREFIX);
+    return !b->g->rc;
+}
+
+/* At most n, each with the comma before it; returns how many there are. */
+static int prefix_items(struct schema *b, const cJSON *prefix, int n, int *item)
+{
+    int i = 0;
+    const cJSON *p;
     cJSON_ArrayForEach(p, prefix)
     {
         if (i == n) break;
         size_t before = schema_enter(b, "prefixItems", NULL);
-        item[i] = EXPR_SEQ(g, i ? comma(b) : 0, schema_build(b, p), schema_white(b));
+        item[i] = EXPR_SEQ(b->g, i ? comma(b) : 0, schema_build(b, p), schema_white(b));
         schema_leave(b, before);
         i++;
     }
-    x = array_items(b, s, n, min, max);
-    for (i = n; i-- > 0;) {
+    return i;
+}
+
+/* prefixItems from the i-th on, then the rest; an array may end before those that minItems does not ask for. */
+static int array_body(struct schema *b, const cJSON *s)
+{
+    struct grammar *g = b->g;
+    const cJSON *prefix = get(s, "prefixItems");
+    int min = schema_count(b, s, "minItems", 0), max = schema_count(b, s, "maxItems", -1), item[MOST_PREFIX];
+    if (!check_array(b, s, prefix, min, max)) return 0;
+    int n = prefix_items(b, prefix, max >= 0 ? max : MOST_PREFIX, item), x = array_items(b, s, n, min, max);
+    for (int i = n; i-- > 0;) {
         x = EXPR_SEQ(g, item[i], x);
         if (i >= min) x = expr_repeat(g, x, 0, 1);
     }

@@ -27,18 +27,19 @@ static int check_format(const char *f, const char *what, int head_dim, struct q_
     return q_fail(e, Q_EUNSUP, "KV format of %s: %s needs heads of a multiple of 32 values, and this model's have %d", what, f, head_dim);
 }
 
+/* What the caller left open, where it does not go with the number of sequences. */
 static int fill_defaults(struct q_engine *en, struct q_err *e)
 {
     struct q_engine_opts *o = &en->o;
     const struct q_config *c = &en->model->config;
-    if (!o->max_seqs) o->max_seqs = 1;
-    en->seqs_given = o->max_seqs > 0;
+    en->seqs_given = o->max_seqs >= 0;
     en->snaps_given = o->max_snaps >= 0 && !o->snap_bytes;
     en->out_given = o->max_out > 0;
+    en->ctx_given = o->ctx > 0;
+    if (!o->max_seqs) o->max_seqs = 1;
     if (o->max_seqs < 0) o->max_seqs = en->device->host_memory ? 4 : 8;
     if (!o->max_rows) o->max_rows = plan_max_rows(!en->device->host_memory, en->device->ops->available(en->device));
     int want = o->ctx_hint > 4096 ? o->ctx_hint : 4096;
-    en->ctx_given = o->ctx > 0;
     int rc = rope_choose(&en->model->config, &o->rope, o->ctx, en->model->path, e);
     if (rc) return rc;
     if (!o->ctx) o->ctx = rope_limit(c) < want ? rope_limit(c) : want;
@@ -46,12 +47,19 @@ static int fill_defaults(struct q_engine *en, struct q_err *e)
     if (!o->kv_k || o->numerics == Q_REFERENCE) o->kv_k = kv;
     if (!o->kv_v || o->numerics == Q_REFERENCE) o->kv_v = kv;
     engine_count_slots(en);
+    return Q_OK;
+}
+
+static int check_options(struct q_engine *en, struct q_err *e)
+{
+    const struct q_engine_opts *o = &en->o;
+    const struct q_config *c = &en->model->config;
     if (o->snap_bytes && *o->snap_bytes && !o->max_snaps)
         return q_fail(e, Q_EINPUT, "%.1f MiB hold no checkpoint of a prompt: one takes %.1f MiB (0: none)", (double)*o->snap_bytes / 1048576,
                       (double)plan_snap_bytes(c, o->kv_k, o->kv_v) / 1048576);
     if (o->max_seqs < 1 || o->max_snaps < 0 || o->max_rows < 1 || o->max_out < 1 || o->ctx < 1)
         return q_fail(e, Q_EINPUT, "an engine needs at least one sequence, row, output and token of context");
-    rc = rope_check(c, o->ctx, en->model->path, e);
+    int rc = rope_check(c, o->ctx, en->model->path, e);
     if (!rc) rc = engine_check_sparse(en, e);
     if (!rc) rc = check_format(o->kv_k, "K", c->head_dim, e);
     return rc ? rc : check_format(o->kv_v, "V", c->head_dim, e);
@@ -199,6 +207,7 @@ int q_engine_open(struct q_engine **out, const struct q_engine_opts *o, struct q
     if (!rc) en->device->careful = o->debug_launch;
     if (!rc) rc = open_model(en, e);
     if (!rc) rc = fill_defaults(en, e);
+    if (!rc) rc = check_options(en, e);
     if (!rc) tell_device(en), tell_kv(en, o), tell_rope(en);
     if (!rc) engine_tell_sparse(en);
     if (!rc) rc = engine_check_plan(en, e);
@@ -218,6 +227,18 @@ int q_engine_open(struct q_engine **out, const struct q_engine_opts *o, struct q
     return Q_OK;
 }
 
+static void free_results(struct q_engine *en)
+{
+    free(en->logits);
+    free(en->logprob);
+    free(en->lse);
+    free(en->hidden);
+    free(en->sampled);
+    free(en->id);
+    free(en->top_id);
+    free(en->top_value);
+}
+
 void q_engine_close(struct q_engine *en)
 {
     if (!en) return;
@@ -232,14 +253,7 @@ void q_engine_close(struct q_engine *en)
     if (en->device) en->device->ops->close(en->device);
     tok_close(en->tokenizer);
     if (en->model) model_close(en->model);
-    free(en->logits);
-    free(en->logprob);
-    free(en->lse);
-    free(en->hidden);
-    free(en->sampled);
-    free(en->id);
-    free(en->top_id);
-    free(en->top_value);
+    free_results(en);
     free(en);
 }
 

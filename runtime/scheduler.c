@@ -259,36 +259,43 @@ static int keep(struct q_sched *s, struct sched_task *t, double token_s, struct 
     return rc;
 }
 
-/* What the step did for one task; i: its entry of the result. */
-static void advance(struct q_sched *s, struct sched_task *t, const struct q_result *r, int i, double token_s)
+/* The slot holds what the step read for the task. */
+static void note_read(struct q_sched *s, struct sched_task *t)
 {
     struct sched_slot *l = t->slot;
-    struct q_err e;
-    int rc = Q_OK;
     memcpy(l->ids + l->n, t->known.at + l->n, (size_t)t->rows * sizeof *l->ids);
     l->n += t->rows;
     l->used = ++s->tick;
     l->used_s = s->en.seconds();
     t->client->served += t->rows;
     t->round = s->round;
-    if ((rc = keep(s, t, token_s, &e))) {
+    if (t->answer.n_generated == 0 || t->rows > 1) s->counts.read += (unsigned long long)t->rows;
+}
+
+/* All that is known was read: the next token, or the end. */
+static int draw(struct q_sched *s, struct sched_task *t, const struct q_result *r, int i, struct q_err *e)
+{
+    t->suspect = 0;
+    if (!(t->read_s > 0)) t->read_s = s->en.seconds();
+    if (!t->draws) return q_turn_finish(&t->turn, Q_FINISH_LENGTH), Q_OK;
+    int rc = q_turn_take(&t->turn, r, i, e);
+    int32_t id = t->turn.id;
+    s->counts.generated += !rc;
+    return rc || t->turn.over ? rc : tok_ids_add(&t->known, &id, 1, e);
+}
+
+/* What the step did for one task; i: its entry of the result. */
+static void advance(struct q_sched *s, struct sched_task *t, const struct q_result *r, int i, double token_s)
+{
+    struct q_err e;
+    note_read(s, t);
+    int rc = keep(s, t, token_s, &e);
+    if (rc) {
         fail(s, t, &e);
         return;
     }
-    if (t->answer.n_generated == 0 || t->rows > 1) s->counts.read += (unsigned long long)t->rows;
-    if ((size_t)l->n < t->known.n) return;
-    t->suspect = 0;
-    if (!(t->read_s > 0)) t->read_s = s->en.seconds();
-    if (t->draws) {
-        rc = q_turn_take(&t->turn, r, i, &e);
-        s->counts.generated += !rc;
-    } else {
-        q_turn_finish(&t->turn, Q_FINISH_LENGTH);
-    }
-    if (!rc && !t->turn.over) {
-        int32_t id = t->turn.id;
-        rc = tok_ids_add(&t->known, &id, 1, &e);
-    }
+    if ((size_t)t->slot->n < t->known.n) return;
+    rc = draw(s, t, r, i, &e);
     if (rc || t->turn.over) end_task(s, t, rc ? &e : NULL);
 }
 

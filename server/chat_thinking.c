@@ -118,30 +118,52 @@ static void set_word(cJSON *options, const char *name, const char *word)
 
 static int stronger(int weak, int strong) { return strong >= 0 ? strong : weak; }
 
-char *read_thinking(struct fields *f, const char *server_default, int in_text, int *budget)
+/* Whether to think and to keep thoughts: 0, 1, -1 (not said). effort: as it was named, NULL: not said. */
+struct wish {
+    int on, keep;
+    const char *effort;
+};
+
+static struct wish read_wish(struct fields *f, const cJSON *reasoning, const cJSON *thinking, int in_text)
 {
-    const cJSON *reasoning = read_object(f, "reasoning"), *thinking = read_object(f, "thinking"), *kwargs = read_object(f, "chat_template_kwargs");
     const char *effort = inner_effort(f, reasoning), *by_name = field_string(f, "reasoning_effort");
     int on = stronger(in_text, effort_of(f, "reasoning.effort", effort));
     on = stronger(on, effort_of(f, "reasoning_effort", by_name));
     on = stronger(on, inner_switch(f, reasoning, "reasoning", "enabled"));
     on = stronger(on, inner_type(f, thinking));
     on = stronger(on, field_bool(f, "enable_thinking", -1));
-    int keep = field_bool(f, "preserve_thinking", -1);
-    inner_switch(f, kwargs, "chat_template_kwargs", "enable_thinking");
+    return (struct wish){on, field_bool(f, "preserve_thinking", -1), by_name ? by_name : effort};
+}
+
+static void check_kwargs(struct fields *f, const cJSON *kwargs)
+{
     int n = cJSON_GetArraySize(kwargs);
+    inner_switch(f, kwargs, "chat_template_kwargs", "enable_thinking");
     if (n > MOST_OPTIONS)
         api_fail(f->x, 400, NULL, "chat_template_kwargs", "field 'chat_template_kwargs': expected at most %d options, found %d", MOST_OPTIONS, n);
+}
+
+/* The template's options: the server's, then what is wished, then what is given by name. NULL: no memory. */
+static char *options_text(const char *server_default, const struct wish *w, const cJSON *kwargs)
+{
+    cJSON *options = server_default ? cJSON_Parse(server_default) : cJSON_CreateObject();
+    if (!options) return NULL;
+    set_switch(options, "enable_thinking", w->on);
+    set_switch(options, "preserve_thinking", w->keep);
+    set_word(options, "reasoning_effort", w->effort);
+    char *text = !merge(options, kwargs) ? cJSON_PrintUnformatted(options) : NULL;
+    cJSON_Delete(options);
+    return text;
+}
+
+char *read_thinking(struct fields *f, const char *server_default, int in_text, int *budget)
+{
+    const cJSON *reasoning = read_object(f, "reasoning"), *thinking = read_object(f, "thinking"), *kwargs = read_object(f, "chat_template_kwargs");
+    struct wish w = read_wish(f, reasoning, thinking, in_text);
+    check_kwargs(f, kwargs);
     *budget = read_budget(f, reasoning, thinking);
     if (fields_bad(f)) return NULL;
-    cJSON *options = server_default ? cJSON_Parse(server_default) : cJSON_CreateObject();
-    if (options) {
-        set_switch(options, "enable_thinking", on);
-        set_switch(options, "preserve_thinking", keep);
-        set_word(options, "reasoning_effort", by_name ? by_name : effort);
-    }
-    char *text = options && !merge(options, kwargs) ? cJSON_PrintUnformatted(options) : NULL;
-    cJSON_Delete(options);
+    char *text = options_text(server_default, &w, kwargs);
     if (!text) api_fail(f->x, 503, "no_memory", NULL, "no memory for the request");
     return text;
 }

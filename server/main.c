@@ -149,8 +149,13 @@ static int open_server(struct server *sv, struct listener *l, struct q_err *e)
     if (!rc && o->slot_dir) rc = session_dir_open(o->slot_dir, e);
     if (!rc) rc = once_open(&sv->told, say_line, &sv->o, e);
     if (!rc) rc = queue_open(&sv->queue, o->queue, e);
-    if (!rc) rc = listen_open(l, o->host, o->port, e);
-    if (rc) return rc;
+    return rc ? rc : listen_open(l, o->host, o->port, e);
+}
+
+/* From here on the model is loaded, and requests are answered. */
+static int start_threads(struct server *sv, const struct listener *l, struct q_err *e)
+{
+    const struct options *o = &sv->o;
     sv->o.cli.engine.say = say_line;
     sv->o.cli.engine.say_arg = &sv->o;
     sv->o.cli.engine.progress = load_progress;
@@ -159,9 +164,8 @@ static int open_server(struct server *sv, struct listener *l, struct q_err *e)
     const struct cache_opts cache = {o->cache_host, o->cache_disk, o->cache_host_given, o->cache_dir, o->cache_every};
     const struct worker_opts w = {.engine = sv->o.cli.engine, .cache = cache, .jinja = sv->jinja, .queue = sv->queue, .changed = on_worker,
                                   .arg = sv};
-    rc = worker_start(&sv->worker, &w, e);
-    if (!rc) rc = http_start(&sv->http, sv, l->fd, routes, sizeof routes / sizeof *routes, e);
-    return rc;
+    int rc = worker_start(&sv->worker, &w, e);
+    return rc ? rc : http_start(&sv->http, sv, l->fd, routes, sizeof routes / sizeof *routes, e);
 }
 
 static void tell_where(const struct server *sv, const struct listener *l)
@@ -250,7 +254,7 @@ int main(int argc, char **argv)
     struct q_err e;
     int status = options_read(&sv.o, argc, argv);
     if (status >= 0) return status;
-    if (open_server(&sv, &l, &e)) {
+    if (open_server(&sv, &l, &e) || start_threads(&sv, &l, &e)) {
         if (sv.queue) queue_shut(sv.queue);
         close_server(&sv);
         return cli_fail(&sv.o.cli, &e);
