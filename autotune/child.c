@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "child.h"
 #include "runtime/clock.h"
+#include "runtime/files.h"
 #include "runtime/interrupts.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -96,6 +97,24 @@ int child_start_talk(struct child *c, char *const *argv, int *to_child, struct q
     close(in[1]);
     close(out[0]);
     return q_fail(e, Q_EIO, "%s: cannot start it: %s", argv[0], strerror(failed));
+}
+
+int child_tell(int to_child, const char *line) { return file_put_all(to_child, line, strlen(line)) || file_put_all(to_child, "\n", 1); }
+
+enum child_news child_hear(const struct child *c, int signal_fd, double deadline, char *to, size_t room, size_t *n)
+{
+    for (;;) {
+        struct pollfd fds[2] = { { c->fd, POLLIN, 0 }, { signal_fd, POLLIN, 0 } };
+        double left = deadline - clock_s();
+        if (left <= 0) return CHILD_LATE;
+        int k = poll(fds, 2, left > 1 ? 1000 : (int)(left * 1000) + 1);
+        if (k > 0 && fds[1].revents & POLLIN) return CHILD_INTERRUPTED;
+        if (k <= 0 || !fds[0].revents) continue;
+        ssize_t got = read(c->fd, to, room);
+        if (got < 0 && errno == EINTR) continue;
+        *n = got > 0 ? (size_t)got : 0;
+        return *n ? CHILD_CAME : CHILD_ENDED;
+    }
 }
 
 void child_kill(const struct child *c) { kill(-c->pid, SIGKILL); }

@@ -15,6 +15,12 @@ struct child {
 int child_start(struct child *c, char *const *argv, const char *dir, struct q_err *e);
 /* The same with a pipe to its stdin, whose write end is *to_child (owned by the caller); its stderr stays this program's. */
 int child_start_talk(struct child *c, char *const *argv, int *to_child, struct q_err *e);
+/* The line and an end of line. Non-zero: it does not read any more. */
+int child_tell(int to_child, const char *line);
+enum child_news { CHILD_CAME, CHILD_ENDED, CHILD_LATE, CHILD_INTERRUPTED, CHILD_NOISE };
+/* Waits until it says something, *n bytes of at most `room` into `to`. deadline: of clock_s. CHILD_INTERRUPTED: signal_fd can be read (-1: none).
+ * CHILD_NOISE is a caller's, who got more than he can use. */
+enum child_news child_hear(const struct child *c, int signal_fd, double deadline, char *to, size_t room, size_t *n);
 /* Kills the child and all that it started. */
 void child_kill(const struct child *c);
 /* Waits, closes the pipe. *status: exit status, or 128 + signal. */

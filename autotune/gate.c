@@ -48,11 +48,9 @@ static cJSON *job(const struct gate *g, const char *what, enum q_numerics numeri
 {
     const struct gate_opts *o = g->o;
     struct gate_speed speed = speed_of(&o->t->card, numerics);
-    char dir[Q_PATH];
+    char dir[Q_PATH] = "";
     cJSON *q = cJSON_CreateObject();
-    snprintf(dir, sizeof dir, "%s", o->program);
-    char *slash = strrchr(dir, '/');
-    if (slash) *slash = 0;
+    path_dir(dir, o->program, NULL);
     add(q, "do", what);
     add(q, "trace", g->trace);
     add(q, "report", g->lines);

@@ -3,16 +3,12 @@
 #include "child.h"
 #include "runtime/clock.h"
 #include <cjson/cJSON.h>
-#include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { LINE = 16 * 1024, TELL_S = 15 };
-
-enum heard { HEARD, ENDED, NOISE, LATE, INTERRUPTED };
 
 struct talk {
     struct gate_ask *a;
@@ -23,19 +19,6 @@ struct talk {
     double heard, told;         /* when the last line came, when the user was told last */
     cJSON *answer;
 };
-
-static int send_line(int fd, const char *text)
-{
-    size_t n = strlen(text);
-    while (n) {
-        ssize_t k = write(fd, text, n);
-        if (k < 0 && errno == EINTR) continue;
-        if (k <= 0) return -1;
-        text += k;
-        n -= (size_t)k;
-    }
-    return write(fd, "\n", 1) == 1 ? 0 : -1;
-}
 
 /* A sign of life, or the end. */
 static void take_line(struct talk *t, const char *line)
@@ -69,34 +52,29 @@ static void take_lines(struct talk *t)
     memmove(t->buf, from, t->n);
 }
 
-static enum heard listen_to(struct talk *t)
+static enum child_news listen_to(struct talk *t)
 {
     while (!t->answer) {
-        struct pollfd fds[2] = { { t->child.fd, POLLIN, 0 }, { t->a->signal_fd, POLLIN, 0 } };
-        double left = t->heard + (t->text[0] ? t->a->silence_s : t->a->load_s) - clock_s();
-        if (left <= 0) return LATE;
-        int k = poll(fds, 2, left > 1 ? 1000 : (int)(left * 1000) + 1);
-        if (k > 0 && fds[1].revents & POLLIN) return INTERRUPTED;
-        if (k <= 0 || !fds[0].revents) continue;
-        ssize_t got = read(t->child.fd, t->buf + t->n, LINE - 1 - t->n);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return ENDED;
-        t->n += (size_t)got;
+        double deadline = t->heard + (t->text[0] ? t->a->silence_s : t->a->load_s);
+        size_t got;
+        enum child_news w = child_hear(&t->child, t->a->signal_fd, deadline, t->buf + t->n, LINE - 1 - t->n, &got);
+        if (w != CHILD_CAME) return w;
+        t->n += got;
         take_lines(t);
-        if (t->n == LINE - 1) return NOISE;
+        if (t->n == LINE - 1) return CHILD_NOISE;
     }
-    return HEARD;
+    return CHILD_CAME;
 }
 
 /* Signals that no kernel raises: somebody wanted the child to end, or memory ran out. */
 static int is_from_outside(int sig) { return sig == SIGKILL || sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT; }
 
-static int what_happened(const struct talk *t, enum heard h, int status, struct q_err *e)
+static int what_happened(const struct talk *t, enum child_news h, int status, struct q_err *e)
 {
     const char *where = t->text[0] ? t->text : "the start";
-    if (h == INTERRUPTED) return q_fail(e, Q_EIO, "interrupted");
-    if (h == LATE) return q_fail(e, Q_EINTERNAL, "hang: nothing came for %.1f s after %s", t->text[0] ? t->a->silence_s : t->a->load_s, where);
-    if (h == NOISE) return q_fail(e, Q_EINTERNAL, "%d bytes without an end of line after %s", LINE - 1, where);
+    if (h == CHILD_INTERRUPTED) return q_fail(e, Q_EIO, "interrupted");
+    if (h == CHILD_LATE) return q_fail(e, Q_EINTERNAL, "hang: nothing came for %.1f s after %s", t->text[0] ? t->a->silence_s : t->a->load_s, where);
+    if (h == CHILD_NOISE) return q_fail(e, Q_EINTERNAL, "%d bytes without an end of line after %s", LINE - 1, where);
     if (status > 128 && is_from_outside(status - 128))
         return q_fail(e, Q_EIO, "gate: its process was ended by signal %d (%s) after %s; nothing is written", status - 128,
                       strsignal(status - 128), where);
@@ -110,11 +88,11 @@ static int talk(struct talk *t, const char *line, struct q_err *e)
     int to, status = -1, rc = child_start_talk(&t->child, argv, &to, e);
     if (rc) return q_fail(e, Q_EIO, "%s", e->text);
     t->heard = t->told = clock_s();
-    enum heard h = send_line(to, line) ? ENDED : listen_to(t);
+    enum child_news h = child_tell(to, line) ? CHILD_ENDED : listen_to(t);
     close(to);
     child_kill(&t->child);      /* it has nothing left to do */
     rc = child_end(&t->child, &status, e);
-    if (rc || h == HEARD) return rc;
+    if (rc || h == CHILD_CAME) return rc;
     return what_happened(t, h, status, e);
 }
 

@@ -3,9 +3,7 @@
 #include "child.h"
 #include "runtime/clock.h"
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <math.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,48 +40,26 @@ static int stop(struct measure *m)
     return status;
 }
 
-static int send_line(struct measure *m, const char *text)
-{
-    size_t n = strlen(text);
-    while (n) {
-        ssize_t k = write(m->to, text, n);
-        if (k < 0 && errno == EINTR) continue;
-        if (k <= 0) return -1;
-        text += k;
-        n -= (size_t)k;
-    }
-    return write(m->to, "\n", 1) == 1 ? 0 : -1;
-}
-
-enum wait { CAME, ENDED, LATE, INTERRUPTED };
-
 /* One line of answer. */
-static enum wait read_line(struct measure *m, double deadline)
+static enum child_news read_line(struct measure *m, double deadline)
 {
-    size_t n = 0;
-    for (;;) {
-        struct pollfd fds[2] = { { m->child.fd, POLLIN, 0 }, { m->signal_fd, POLLIN, 0 } };
-        double left = deadline - clock_s();
-        if (left <= 0) return LATE;
-        int k = poll(fds, 2, left > 1 ? 1000 : (int)(left * 1000) + 1);
-        if (k > 0 && fds[1].revents & POLLIN) return INTERRUPTED;
-        if (k <= 0 || !fds[0].revents) continue;
-        ssize_t got = read(m->child.fd, m->answer + n, ANSWER - 1 - n);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0 || (n += (size_t)got) == ANSWER - 1) return ENDED;
+    for (size_t n = 0, got;;) {
+        enum child_news w = child_hear(&m->child, m->signal_fd, deadline, m->answer + n, ANSWER - 1 - n, &got);
+        if (w != CHILD_CAME) return w;
+        if ((n += got) == ANSWER - 1) return CHILD_ENDED;
         m->answer[n] = 0;
-        if (m->answer[n - 1] == '\n') return CAME;
+        if (m->answer[n - 1] == '\n') return CHILD_CAME;
     }
 }
 
 /* The first line of a child tells whether it stands. */
 static int hear_start(struct measure *m, struct q_err *e)
 {
-    enum wait w = read_line(m, clock_s() + START_S);
-    cJSON *hello = w == CAME ? cJSON_Parse(m->answer) : NULL;
+    enum child_news w = read_line(m, clock_s() + START_S);
+    cJSON *hello = w == CHILD_CAME ? cJSON_Parse(m->answer) : NULL;
     const char *why = cJSON_GetStringValue(cJSON_GetObjectItem(hello, "why"));
     int rc = Q_OK;
-    if (w == INTERRUPTED) rc = q_fail(e, Q_EIO, "interrupted");
+    if (w == CHILD_INTERRUPTED) rc = q_fail(e, Q_EIO, "interrupted");
     else if (!cJSON_IsTrue(cJSON_GetObjectItem(hello, "ok"))) rc = q_fail(e, Q_EIO, "%s", why ? why : "the measuring child does not start");
     cJSON_Delete(hello);
     return rc;
@@ -103,28 +79,28 @@ static int restart(struct measure *m, struct q_err *e)
 {
     int rc = start(m, e);
     for (int i = 0; i < MEASURE_SLOTS && !rc; i++)
-        if (m->problem[i] && (send_line(m, m->problem[i]) || read_line(m, clock_s() + PROBLEM_S) != CAME))
+        if (m->problem[i] && (child_tell(m->to, m->problem[i]) || read_line(m, clock_s() + PROBLEM_S) != CHILD_CAME))
             rc = q_fail(e, Q_EIO, "the measuring child does not start again");
     return rc;
 }
 
-static int died(struct measure *m, enum wait w, double deadline_s, struct q_err *e)
+static int died(struct measure *m, enum child_news w, double deadline_s, struct q_err *e)
 {
     struct q_err why;
     int status = stop(m), rc;
-    if (w == INTERRUPTED) return q_fail(e, Q_EIO, "interrupted");
-    strcpy(m->kind, w == LATE ? "hang" : status == 128 + SIGKILL ? "killed" : "crash");
+    if (w == CHILD_INTERRUPTED) return q_fail(e, Q_EIO, "interrupted");
+    strcpy(m->kind, w == CHILD_LATE ? "hang" : status == 128 + SIGKILL ? "killed" : "crash");
     if ((rc = restart(m, &why))) return q_fail(e, rc, "%s", why.text);
-    if (w == LATE) return q_fail(e, Q_EINTERNAL, "did not end within %.0f s", deadline_s);
+    if (w == CHILD_LATE) return q_fail(e, Q_EINTERNAL, "did not end within %.0f s", deadline_s);
     if (status > 128) return q_fail(e, Q_EINTERNAL, "ended the measuring child by signal %d (%s)", status - 128, strsignal(status - 128));
     return q_fail(e, Q_EINTERNAL, "ended the measuring child with status %d", status);
 }
 
 /* The answer to a problem: made or not. */
-static enum wait hear_made(struct measure *m, int *made, struct q_err *e)
+static enum child_news hear_made(struct measure *m, int *made, struct q_err *e)
 {
-    enum wait w = read_line(m, clock_s() + PROBLEM_S);
-    cJSON *answer = w == CAME ? cJSON_Parse(m->answer) : NULL;
+    enum child_news w = read_line(m, clock_s() + PROBLEM_S);
+    cJSON *answer = w == CHILD_CAME ? cJSON_Parse(m->answer) : NULL;
     const char *why = cJSON_GetStringValue(cJSON_GetObjectItem(answer, "why"));
     *made = cJSON_IsTrue(cJSON_GetObjectItem(answer, "ok"));
     if (!*made) q_fail(e, Q_EINTERNAL, "%s", why ? why : "the measuring child's answer is not understood");
@@ -139,14 +115,14 @@ static int settle(void *arg, struct q_err *e)
     int slot = m->making - 1, made, rc = Q_EINTERNAL;
     if (slot < 0) return Q_OK;
     m->making = 0;
-    enum wait w = hear_made(m, &made, e);
+    enum child_news w = hear_made(m, &made, e);
     if (made) return Q_OK;
     char *text = m->problem[slot];
     m->problem[slot] = NULL;
-    if (w != CAME) rc = died(m, w, PROBLEM_S, e);
-    if (text && w == ENDED && rc == Q_EINTERNAL && !strcmp(m->kind, "killed") && !send_line(m, text)) {
+    if (w != CHILD_CAME) rc = died(m, w, PROBLEM_S, e);
+    if (text && w == CHILD_ENDED && rc == Q_EINTERNAL && !strcmp(m->kind, "killed") && !child_tell(m->to, text)) {
         w = hear_made(m, &made, e);
-        if (w != CAME) rc = died(m, w, PROBLEM_S, e);
+        if (w != CHILD_CAME) rc = died(m, w, PROBLEM_S, e);
     }
     if (made) return m->problem[slot] = text, Q_OK;
     cJSON_free(text);
@@ -160,8 +136,8 @@ static int ask(struct measure *m, const char *text, double deadline_s, cJSON **a
     int rc = settle(m, e);
     if (!rc && !m->running) rc = restart(m, e);
     if (rc) return rc;
-    enum wait w = send_line(m, text) ? ENDED : read_line(m, clock_s() + deadline_s);
-    if (w != CAME) return died(m, w, deadline_s, e);
+    enum child_news w = child_tell(m->to, text) ? CHILD_ENDED : read_line(m, clock_s() + deadline_s);
+    if (w != CHILD_CAME) return died(m, w, deadline_s, e);
     *answer = cJSON_Parse(m->answer);
     if (cJSON_IsTrue(cJSON_GetObjectItem(*answer, "ok"))) return Q_OK;
     /* A card that a kernel broke is broken for its process alone: the next child begins anew. */
@@ -194,11 +170,10 @@ static void add_size(cJSON *list, const struct measure_size *s)
     cJSON_AddItemToArray(list, cJSON_CreateIntArray((const int[]){ s->rows, s->seqs, s->past }, 3));
 }
 
-static int set_problem(void *arg, int slot, const struct measure_problem *p, struct q_err *e)
+/* The request, for cJSON_free; NULL: no memory. */
+static char *problem_text(int slot, const struct measure_problem *p)
 {
-    struct measure *m = arg;
     cJSON *q = cJSON_CreateObject();
-    settle(m, NULL);             /* what failed then was told to nobody who asked */
     cJSON_AddStringToObject(q, "do", "problem");
     cJSON_AddNumberToObject(q, "slot", slot);
     cJSON_AddStringToObject(q, "ref", p->ref);
@@ -209,14 +184,22 @@ static int set_problem(void *arg, int slot, const struct measure_problem *p, str
     cJSON_AddNumberToObject(q, "cold", (double)p->cold_bytes);
     char *text = cJSON_PrintUnformatted(q);
     cJSON_Delete(q);
+    return text;
+}
+
+static int set_problem(void *arg, int slot, const struct measure_problem *p, struct q_err *e)
+{
+    struct measure *m = arg;
+    char *text = problem_text(slot, p);
+    settle(m, NULL);             /* what failed then was told to nobody who asked */
     if (!text) return q_fail(e, Q_EMEM, "no memory for a request");
     cJSON_free(m->problem[slot]);
     m->problem[slot] = NULL;
     m->limit[slot] = 0;
     int rc = m->running ? Q_OK : restart(m, e);
-    if (!rc && send_line(m, text)) {
-        rc = died(m, ENDED, PROBLEM_S, e);       /* while it had nothing to do */
-        if (rc == Q_EINTERNAL && !send_line(m, text)) rc = Q_OK;
+    if (!rc && child_tell(m->to, text)) {
+        rc = died(m, CHILD_ENDED, PROBLEM_S, e);       /* while it had nothing to do */
+        if (rc == Q_EINTERNAL && !child_tell(m->to, text)) rc = Q_OK;
     }
     if (rc) cJSON_free(text);
     else m->problem[slot] = text;

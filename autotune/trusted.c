@@ -56,20 +56,12 @@ int trusted_read(struct trusted_list *l, struct q_err *e)
     return r;
 }
 
-static int make_parent(const char *path, struct q_err *e)
-{
-    char dir[Q_PATH];
-    snprintf(dir, sizeof dir, "%s", path);
-    *strrchr(dir, '/') = 0;
-    return dir_make(dir, e);
-}
-
 int trusted_write(const struct trusted_list *l, struct q_err *e)
 {
     char path[Q_PATH], *text = NULL;
     size_t n;
     int r = file_path(path, e);
-    if (r || (r = make_parent(path, e))) return r;
+    if (r || (r = dir_make_for(path, e))) return r;
     FILE *f = open_memstream(&text, &n);
     if (!f) return q_fail(e, Q_EMEM, "no memory for a list of keys");
     for (int i = 0; i < l->n; i++) {

@@ -1,10 +1,12 @@
 #define _GNU_SOURCE
 #include "cli.h"
 #include "device_open.h"
+#include "files.h"
 #include "fit.h"
 #include "kv_format.h"
 #include "plain.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
@@ -253,40 +255,24 @@ int cli_option(struct q_cli *c, int opt, const char *value)
 
 enum { MAX_FILE = 1 << 30 };
 
-/* Reads to the end, doubling; a directory or device that cannot be read is an error of read(), an endless one meets the limit. */
-static int read_all(FILE *f, const char *path, char **text, size_t *n, struct q_err *e)
+/* To the end; a directory or device that cannot be read is an error of read(), an endless one meets the limit. */
+static int read_all(int fd, const char *path, char **text, size_t *n, struct q_err *e)
 {
-    size_t cap = 1 << 16;
-    char *p = malloc(cap + 1);
-    *n = 0;
-    for (size_t got; p && (got = fread(p + *n, 1, cap - *n, f)) > 0;) {
-        *n += got;
-        if (*n < cap) continue;
-        if (cap >= MAX_FILE) {
-            free(p);
-            return q_fail(e, Q_ELIMIT, "%s: more than %d MiB of text", path, MAX_FILE >> 20);
-        }
-        char *more = realloc(p, (cap *= 2) + 1);
-        if (!more) free(p);
-        p = more;
-    }
-    if (!p) return q_fail(e, Q_EMEM, "%s: no memory for its text", path);
-    if (ferror(f)) {
-        free(p);
-        return q_fail(e, Q_EIO, "%s: cannot read: %s", path, strerror(errno));
-    }
-    p[*n] = 0;
-    *text = p;
-    return Q_OK;
+    if (file_get_all(fd, MAX_FILE, text, n))
+        return errno == ENOMEM ? q_fail(e, Q_EMEM, "%s: no memory for its text", path) : q_fail(e, Q_EIO, "%s: cannot read: %s", path, strerror(errno));
+    if (*n <= MAX_FILE) return Q_OK;
+    free(*text);
+    *text = NULL;
+    return q_fail(e, Q_ELIMIT, "%s: more than %d MiB of text", path, MAX_FILE >> 20);
 }
 
 int cli_read_file(const char *path, char **text, size_t *n, struct q_err *e)
 {
-    if (!strcmp(path, "-")) return read_all(stdin, "standard input", text, n, e);
-    FILE *f = fopen(path, "rb");
-    if (!f) return q_fail(e, Q_EIO, "%s: cannot open: %s", path, strerror(errno));
-    int rc = read_all(f, path, text, n, e);
-    fclose(f);
+    if (!strcmp(path, "-")) return read_all(STDIN_FILENO, "standard input", text, n, e);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return q_fail(e, Q_EIO, "%s: cannot open: %s", path, strerror(errno));
+    int rc = read_all(fd, path, text, n, e);
+    close(fd);
     return rc;
 }
 

@@ -61,6 +61,13 @@ int dir_make(const char *path, struct q_err *e)
     return Q_OK;
 }
 
+int dir_make_for(const char *path, struct q_err *e)
+{
+    char dir[Q_PATH];
+    int rc = path_dir(dir, path, e);
+    return rc ? rc : dir_make(dir, e);
+}
+
 /* An unnamed-to-be file in `dir`; its name is left in `path`. */
 static int temp_file(char path[Q_PATH], const char *dir, struct q_err *e)
 {
@@ -101,8 +108,7 @@ void dir_remove(const char *path) { nftw(path, remove_one, 8, FTW_DEPTH | FTW_PH
 
 /* --- files ------------------------------------------------------------------------------------------------------------- */
 
-/* Reads up to max + 1 bytes of fd into a growing buffer. */
-static int read_all(int fd, size_t max, char **data, size_t *n)
+int file_get_all(int fd, size_t max, char **data, size_t *n)
 {
     size_t cap = 8192, len = 0;
     char *buf = malloc(cap);
@@ -160,7 +166,7 @@ int file_read(const char *path, size_t max, char **data, size_t *n, struct q_err
 {
     int fd = file_open(path, NULL, e);
     if (fd < 0) return -fd;
-    int failed = read_all(fd, max, data, n), saved = errno;
+    int failed = file_get_all(fd, max, data, n), saved = errno;
     close(fd);
     errno = saved;
     if (failed) return fail_io(e, "read", path);

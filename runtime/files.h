@@ -14,6 +14,8 @@ int path_join(char dst[Q_PATH], struct q_err *e, ...) __attribute__((sentinel));
 int path_dir(char dst[Q_PATH], const char *path, struct q_err *e);
 /* Makes the directory and those above it. */
 int dir_make(const char *path, struct q_err *e);
+/* Makes the directory that the path's last name is in. */
+int dir_make_for(const char *path, struct q_err *e);
 /* Whether `bytes` can be written in the directory (made if need be): finds read-only and full disks before work is done. */
 int dir_probe(const char *path, long bytes, struct q_err *e);
 /* A new private directory PREFIXxxxxxx. */
@@ -30,6 +32,8 @@ int file_read(const char *path, size_t max, char **data, size_t *n, struct q_err
 int file_write(const char *path, const void *data, size_t n, struct q_err *e);
 /* A file made by file_write gets the mode of files that are meant for others: 0666 less the umask (read and set: not beside threads that make files). */
 int file_let_read(const char *path, struct q_err *e);
+/* All that comes, at most max + 1 bytes, and a zero byte behind them: *data [*n], malloc'd. Else -1 and errno. */
+int file_get_all(int fd, size_t max, char **data, size_t *n);
 /* All n bytes; else -1 and errno. */
 int file_put_all(int fd, const void *data, size_t n);
 /* Gives a file that is on the disk another name, whole or not at all: as file_write does at last. */

@@ -66,14 +66,12 @@ int store_object(struct store *s, const char *name, char path[Q_PATH], struct q_
 
 int store_publish(struct store *s, const char *built, const char *name, char content[65], long *size, struct q_err *e)
 {
-    char path[Q_PATH], sum_path[Q_PATH], dir[Q_PATH];
+    char path[Q_PATH], sum_path[Q_PATH];
     int r = sha_file(content, built, size, e);
     if (r) return r;
     const char *dot = strrchr(built, '.');
     if ((r = object_path(s, name, dot ? dot : "", path, e)) || (r = object_path(s, name, ".sum", sum_path, e))) return r;
-    snprintf(dir, sizeof dir, "%s", path);
-    *strrchr(dir, '/') = 0;
-    if ((r = dir_make(dir, e))) return r;
+    if ((r = dir_make_for(path, e))) return r;
     /* The sum first: an object without its sum is a miss, a sum without its object is nothing. */
     if ((r = file_write(sum_path, content, 64, e))) return r;
     return file_publish(built, path, e);

@@ -1,4 +1,5 @@
 #include "scratch.h"
+#include "carve.h"
 #include "rope.h"
 #include "templates/attn_pick/args.h"
 #include "templates/attn_prefill/args.h"
@@ -8,19 +9,7 @@
 #include "templates/topk/args.h"
 #include <string.h>
 
-/* One pass over all buffers either counts their bytes (base NULL) or hands out addresses. */
-struct carve {
-    char *base;
-    size_t at;
-};
-
-static void *take(struct carve *c, size_t count, size_t size)
-{
-    void *p = c->base ? c->base + c->at : NULL;
-    c->at += (count * size + 63) / 64 * 64;
-    return p;
-}
-
+static void *take(struct carve *c, size_t count, size_t size) { return carve_take(c, count * size); }
 static float *take_f32(struct carve *c, int rows, int width) { return take(c, (size_t)rows * (size_t)width, sizeof(float)); }
 
 static struct act_q8 take_q8(struct carve *c, int rows, int width)

@@ -1,4 +1,5 @@
 #include "step_table.h"
+#include "carve.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,37 +8,25 @@ enum { MAX_BIAS = 1024, STEP_BYTES = (sizeof(struct step) + 63) / 64 * 64 };
 
 static size_t mask_words(const struct q_step_size *z) { return ((size_t)z->n_vocab + 31) / 32; }
 
-/* Lays the arrays of a step behind one another from `base`; with base NULL only counts. */
-struct carve {
-    char *base;
-    size_t at;
-};
-
-static void *take(struct carve *c, size_t bytes)
-{
-    void *p = c->base ? c->base + c->at : NULL;
-    c->at += (bytes + 63) / 64 * 64;
-    return p;
-}
-
+/* Lays the arrays of a step behind one another. */
 static void carve_step(struct step *s, struct carve *c, const struct q_step_size *z)
 {
     size_t rows = (size_t)z->max_rows, seqs = (size_t)z->max_seqs, outs = (size_t)z->max_out;
     memset(s, 0, sizeof *s);
-    take(c, STEP_BYTES);
-    s->out = take(c, outs * 4);
+    carve_take(c, STEP_BYTES);
+    s->out = carve_take(c, outs * 4);
     s->page_stride = pages_for(z->ctx);
-    s->token = take(c, rows * 4);
-    s->pos = take(c, rows * 12);
-    s->seq = take(c, rows * 4);
-    s->kv = take(c, rows * 4);
-    s->seq_row = take(c, seqs * 4);
-    s->seq_rows = take(c, seqs * 4);
-    s->pages = take(c, seqs * (size_t)s->page_stride * 4);
-    s->seq_segment = take(c, (seqs + 1) * 4);
-    s->segments = take(c, (seqs + (size_t)z->max_snaps) * sizeof *s->segments);
-    s->sampling = take(c, outs * sizeof *s->sampling);
-    s->embd = take(c, rows * (size_t)z->n_embd * 4);
+    s->token = carve_take(c, rows * 4);
+    s->pos = carve_take(c, rows * 12);
+    s->seq = carve_take(c, rows * 4);
+    s->kv = carve_take(c, rows * 4);
+    s->seq_row = carve_take(c, seqs * 4);
+    s->seq_rows = carve_take(c, seqs * 4);
+    s->pages = carve_take(c, seqs * (size_t)s->page_stride * 4);
+    s->seq_segment = carve_take(c, (seqs + 1) * 4);
+    s->segments = carve_take(c, (seqs + (size_t)z->max_snaps) * sizeof *s->segments);
+    s->sampling = carve_take(c, outs * sizeof *s->sampling);
+    s->embd = carve_take(c, rows * (size_t)z->n_embd * 4);
 }
 
 /* Per wanted row: history pairs (an id has one, so the context's length does not matter), bias ids and values, mask. */

@@ -235,14 +235,6 @@ int store_find(struct store *s, const struct store_key *k, int *layer, struct re
     return q_fail(e, Q_EMISS, "no record for %s %s on %s", k->op, k->shape, k->card);
 }
 
-static int make_parent(const char *path, struct q_err *e)
-{
-    char dir[Q_PATH];
-    snprintf(dir, sizeof dir, "%s", path);
-    *strrchr(dir, '/') = 0;
-    return dir_make(dir, e);
-}
-
 /* What is written must be readable: a text cut by short memory must not replace a good record. */
 static int print_checked(const struct record *r, char **text, struct q_err *e)
 {
@@ -264,7 +256,7 @@ int store_put(struct store *s, const struct record *r, struct q_err *e)
     int bad = record_path(path, &s->layers[layer], &k, e);
     if (bad) return bad;
     if ((bad = print_checked(r, &text, e))) return bad;
-    bad = make_parent(path, &why);
+    bad = dir_make_for(path, &why);
     if (!bad) bad = file_write(path, text, strlen(text), &why);
     free(text);
     return bad ? q_fail(e, bad, "%.900s (%s names another place)", why.text, s->layers[layer].variable) : Q_OK;

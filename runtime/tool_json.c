@@ -1,5 +1,6 @@
 #include "tool_json.h"
 #include "json_check.h"
+#include "span.h"
 #include "text.h"
 #include "tool_look.h"
 #include <cjson/cJSON.h>
@@ -18,60 +19,19 @@ int q_tool_braces(struct q_tool_braces *b, const char *s, size_t n)
     return 0;
 }
 
-/* ---- a span of checked JSON ---- */
-
-struct span {
-    const char *at;
-    size_t n;
-};
-
-static const char *skip_space(const char *p)
-{
-    while (*p == ' ' || *p == '\t' || *p == '\n' || *p == '\r') p++;
-    return p;
-}
-
-static const char *skip_string(const char *p)
-{
-    for (p++; *p != '"'; p++) p += *p == '\\';
-    return p + 1;
-}
-
-/* Behind the value that begins at p: at the ',' or bracket that ends it. */
-static const char *skip_value(const char *p)
-{
-    for (int depth = 0;;) {
-        if (*p == '"') p = skip_string(p);
-        else if (depth == 0 && (*p == ',' || *p == '}' || *p == ']')) return p;
-        else depth += (*p == '{' || *p == '[') - (*p == '}' || *p == ']'), p++;
-    }
-}
-
-/* The value of the object's member `key`; .at NULL: it has none. */
-static struct span member(const char *object, const char *key)
-{
-    size_t n = strlen(key);
-    for (const char *p = skip_space(object + 1); *p != '}'; p = skip_space(p)) {
-        const char *name = p, *end = skip_string(p), *value = skip_space(skip_space(end) + 1);
-        p = skip_value(value);
-        if ((size_t)(end - name) == n + 2 && !memcmp(name + 1, key, n)) return (struct span){value, (size_t)(p - value)};
-        p += *p == ',';
-    }
-    return (struct span){0};
-}
-
 /* ---- the call ---- */
 
 static int is_object(const char *s, size_t n)
 {
-    return *skip_space(s) == '{' && !json_check(s, n, JSON_MAX_DEPTH - 1, "", NULL);
+    const char *p = s;
+    while (q_look_is_space(*p)) p++;
+    return *p == '{' && !json_check(s, n, JSON_MAX_DEPTH - 1, "", NULL);
 }
 
 /* As q_tool_json_read. */
 static int read_arguments(struct span v, struct tok_text *out, struct q_err *e)
 {
     if (!v.at || *v.at == 'n') return q_text_add(out, "{}", 2, e) ? -1 : 1;
-    while (q_look_is_space(v.at[v.n - 1])) v.n--;
     if (*v.at == '{') return q_text_add(out, v.at, v.n, e) ? -1 : 1;
     if (*v.at != '"') return 0;
     cJSON *text = cJSON_ParseWithLength(v.at, v.n);
@@ -92,9 +52,10 @@ static int find_tool(struct span v, const struct q_tools *tools)
 int q_tool_json_read(const char *s, size_t n, const struct q_tools *tools, int *tool, struct tok_text *arguments, struct q_err *e)
 {
     arguments->n = 0;
+    const struct span call = {s, n};
     if (json_check(s, n, JSON_MAX_DEPTH, "", NULL)) return 0;
-    *tool = find_tool(member(s, "name"), tools);
+    *tool = find_tool(span_member(call, "name"), tools);
     if (*tool < 0) return 0;
-    struct span v = member(s, "arguments");
-    return read_arguments(v.at ? v : member(s, "parameters"), arguments, e);
+    struct span v = span_member(call, "arguments");
+    return read_arguments(v.at ? v : span_member(call, "parameters"), arguments, e);
 }

@@ -13,7 +13,7 @@
 #define S_ANSWER_RULES_H
 
 #include "ask.h"
-#include "span.h"
+#include "runtime/span.h"
 
 /* Both set a->job.constraint, read_tools also a->tools. Faults are in f's error.
  * Returns the JSON schema that the answer is to be of, malloc'd; NULL: it is another form, or none. */

@@ -7,7 +7,7 @@
 #define S_CHAT_BODY_H
 
 #include "json_text.h"
-#include "span.h"
+#include "runtime/span.h"
 
 struct chat_body {
     struct text out;                           /* the body so far */

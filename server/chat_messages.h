@@ -6,7 +6,7 @@
 
 #include "errors.h"
 #include "runtime/chat.h"
-#include "span.h"
+#include "runtime/span.h"
 #include <cjson/cJSON.h>
 
 struct chat_messages {

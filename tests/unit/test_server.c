@@ -13,7 +13,7 @@
 #include "server/json_text.c"
 #include "server/queue.c"
 #include "server/request.c"
-#include "server/span.c"
+#include "runtime/span.h"
 #include <unistd.h>
 
 static struct job *new_job(int fd)

@@ -1,9 +1,9 @@
 /* Where a value lies in JSON text, so that it can be passed on as the caller wrote it, digit for digit.
  *
- * The text has passed json_check and ends with a zero byte. Keys are compared unescaped.
+ * The text has passed json_check, and ends with a zero byte or is an object or array. Keys are compared unescaped.
  */
-#ifndef S_SPAN_H
-#define S_SPAN_H
+#ifndef Q_SPAN_H
+#define Q_SPAN_H
 
 #include <stddef.h>
 

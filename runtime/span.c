@@ -1,5 +1,5 @@
 #include "span.h"
-#include "runtime/json_check.h"
+#include "json_check.h"
 #include <string.h>
 
 static const char *skip_space(const char *p)
