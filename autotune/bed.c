@@ -82,7 +82,8 @@ static int run_placed(struct q_device *d, const struct placed *p, const struct r
     return rc;
 }
 
-int bed_truth_check(struct bed *b, struct bed_truth *t, const struct q_kernel *k, const char *numerics, unsigned long long *hash, int *fault, struct q_err *e)
+int bed_truth_check(struct bed *b, struct bed_truth *t, const struct q_kernel *k, const char *numerics, unsigned long long *hash, int *fault,
+                    struct q_err *e)
 {
     if (!b->card) return trial_truth_check(&t->truth, b->team, k->fn, numerics, hash, e);
     struct ref_case *c = t->truth.t.c;
@@ -105,7 +106,8 @@ static int add_host(struct bed_ring *r, const struct op_ref *ref, const struct q
     return rc;
 }
 
-static int ring_of_host(struct bed_ring *r, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size, double cold, struct q_err *e)
+static int ring_of_host(struct bed_ring *r, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size, double cold,
+                        struct q_err *e)
 {
     double have = 0;
     int rc = Q_OK;
@@ -116,7 +118,8 @@ static int ring_of_host(struct bed_ring *r, const struct op_ref *ref, const stru
 }
 
 /* Places of one case: making contents takes longer than sending them, and a cache does not know that they are equal. */
-static int ring_of_card(struct bed *b, struct bed_ring *r, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size, double cold, struct q_err *e)
+static int ring_of_card(struct bed *b, struct bed_ring *r, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size,
+                        double cold, struct q_err *e)
 {
     struct trial_case t;
     double have = 0;
@@ -129,7 +132,8 @@ static int ring_of_card(struct bed *b, struct bed_ring *r, const struct op_ref *
     return rc;
 }
 
-int bed_ring_make(struct bed *b, struct bed_ring *r, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size, double cold, struct q_err *e)
+int bed_ring_make(struct bed *b, struct bed_ring *r, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size, double cold,
+                  struct q_err *e)
 {
     memset(r, 0, sizeof *r);
     return b->card ? ring_of_card(b, r, ref, s, size, cold, e) : ring_of_host(r, ref, s, size, cold, e);

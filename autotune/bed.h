@@ -32,7 +32,8 @@ struct placed {
 };
 
 /* size: of the case. */
-int placed_open(struct placed *p, struct q_device *d, const struct trial_case *t, const struct op_ref *ref, const struct ref_size *size, struct q_err *e);
+int placed_open(struct placed *p, struct q_device *d, const struct trial_case *t, const struct op_ref *ref, const struct ref_size *size,
+                struct q_err *e);
 void placed_close(struct placed *p, struct q_device *d);
 /* Host to card; fixed ones (weights, structures) only where asked for. And back: of fixed ones the canaries alone. */
 int placed_write(const struct placed *p, struct q_device *d, const struct ref_case *c, int fixed_too, struct q_err *e);
@@ -49,8 +50,10 @@ int bed_truth_make(struct bed *b, struct bed_truth *t, const struct bed_truth *b
 void bed_truth_free(struct bed *b, struct bed_truth *t);
 /* Whether the truth is still what was computed. */
 int bed_truth_intact(const struct bed_truth *t);
-/* As trial_truth_check; numerics NULL: as ref_case_compare. *fault: set when the card refused or broke: whatever runs there next cannot be believed. */
-int bed_truth_check(struct bed *b, struct bed_truth *t, const struct q_kernel *k, const char *numerics, unsigned long long *hash, int *fault, struct q_err *e);
+/* As trial_truth_check; numerics NULL: as ref_case_compare. *fault: set when the card refused or broke: whatever runs there next cannot be
+ * believed. */
+int bed_truth_check(struct bed *b, struct bed_truth *t, const struct q_kernel *k, const char *numerics, unsigned long long *hash, int *fault,
+                    struct q_err *e);
 
 /* Cases of one size that calls walk in turn, so that weights are cold as in a model: of a CPU with contents of their own, on a card copies. */
 struct bed_ring {
@@ -59,7 +62,8 @@ struct bed_ring {
     int n, next;
 };
 /* As many as fill `cold` bytes; one where a case alone is larger. */
-int bed_ring_make(struct bed *b, struct bed_ring *r, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size, double cold, struct q_err *e);
+int bed_ring_make(struct bed *b, struct bed_ring *r, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size, double cold,
+                  struct q_err *e);
 void bed_ring_free(struct bed *b, struct bed_ring *r);
 
 /* --- bed_time.c --- */

@@ -67,8 +67,8 @@ int contest_again(const struct contest_env *env, const struct q_problem *p, cons
  * them is wrong. */
 int contest_pair(const struct contest_env *env, const struct q_problem *p, const char *own, const char *other, struct outcome *out, struct q_err *e);
 
-/* The params that contest_run would begin with, neighbours excepted, in its order; nothing is built. space: the problem's, opened. params: [RACE_MOST].
- * *known_bad: how many env->book leaves out. */
+/* The params that contest_run would begin with, neighbours excepted, in its order; nothing is built. space: the problem's, opened. params:
+ * [RACE_MOST]. *known_bad: how many env->book leaves out. */
 int contest_pick(const struct contest_env *env, const struct q_problem *p, const struct space *space, const char (*seeds)[256], int n_seeds, int most,
                  char (*params)[256], int *n, int *known_bad, struct q_err *e);
 

@@ -32,7 +32,8 @@ static int defines(const struct image *m, const Elf64_Shdr *s, const Elf64_Shdr 
         Elf64_Sym sym;
         memcpy(&sym, m->data + s->sh_offset + at, sizeof sym);
         int fits = sym.st_name < names->sh_size && len < names->sh_size - sym.st_name;
-        if (fits && ELF64_ST_TYPE(sym.st_info) == STT_FUNC && sym.st_shndx != SHN_UNDEF && !memcmp(m->data + names->sh_offset + sym.st_name, name, len + 1))
+        if (fits && ELF64_ST_TYPE(sym.st_info) == STT_FUNC && sym.st_shndx != SHN_UNDEF
+            && !memcmp(m->data + names->sh_offset + sym.st_name, name, len + 1))
             return 1;
     }
     return 0;
@@ -42,7 +43,9 @@ static int has_function(const struct image *m, const char *name)
 {
     Elf64_Shdr s, names;
     for (unsigned i = 0; i < m->head.e_shnum; i++)
-        if (section(m, i, &s) && s.sh_type == SHT_SYMTAB && section(m, s.sh_link, &names) && names.sh_type == SHT_STRTAB && defines(m, &s, &names, name)) return 1;
+        if (section(m, i, &s) && s.sh_type == SHT_SYMTAB && section(m, s.sh_link, &names) && names.sh_type == SHT_STRTAB
+            && defines(m, &s, &names, name))
+            return 1;
     return 0;
 }
 

@@ -113,7 +113,8 @@ static int has_object(const struct work *w, const struct record *r)
     char path[Q_PATH];
     const char *kind = w->t->card.kind == Q_CARD_CUDA ? "cubin" : "so";
     for (int i = 0; i < r->n_objects; i++)
-        if (!strcmp(r->objects[i].kind, kind) && is_for_driver(w, &r->objects[i]) && !store_object(w->build->store, r->objects[i].name, path, NULL)) return 1;
+        if (!strcmp(r->objects[i].kind, kind) && is_for_driver(w, &r->objects[i]) && !store_object(w->build->store, r->objects[i].name, path, NULL))
+            return 1;
     return 0;
 }
 
@@ -255,8 +256,9 @@ static int build_items(struct work *w, struct q_err *e)
     return r;
 }
 
-int defaults_make(const struct target *t, struct gen *g, const struct build_opts *build, struct compiler *compiler, const struct compiler_given *given,
-                  void (*say)(void *, const char *), void *say_arg, struct defaults_result *result, struct q_err *e)
+int defaults_make(const struct target *t, struct gen *g, const struct build_opts *build, struct compiler *compiler,
+                  const struct compiler_given *given, void (*say)(void *, const char *), void *say_arg,
+                  struct defaults_result *result, struct q_err *e)
 {
     struct work w = { .t = t, .g = g, .build = build, .compiler = compiler, .given = given, .say = say, .say_arg = say_arg, .result = result };
     struct q_problem_list list;

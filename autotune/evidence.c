@@ -118,7 +118,8 @@ static void take_event(struct evidence *v, const char *ev, const cJSON *o)
     else {
         struct evidence_candidate *c = candidate(v, o);
         if (!c) return;
-        if (!strcmp(ev, "bad") || !strcmp(ev, "suspect")) snprintf(c->bad, sizeof c->bad, "%.15s%s%.300s", text_of(o, "kind"), *text_of(o, "kind") ? ": " : "", text_of(o, "why"));
+        if (!strcmp(ev, "bad") || !strcmp(ev, "suspect"))
+            snprintf(c->bad, sizeof c->bad, "%.15s%s%.300s", text_of(o, "kind"), *text_of(o, "kind") ? ": " : "", text_of(o, "why"));
         else if (!strcmp(ev, "checked")) c->checked = 1;
         else if (!strcmp(ev, "time")) take_time(c, o);
     }

@@ -39,7 +39,8 @@ static int make_product(const struct contest_env *env, const char *op, const cha
     return Q_OK;
 }
 
-static int make_products(const struct contest_env *env, const struct q_tensor *w, const char *layout, int n_products, int slot, struct product p[2], struct q_err *e)
+static int make_products(const struct contest_env *env, const struct q_tensor *w, const char *layout, int n_products, int slot, struct product p[2],
+                         struct q_err *e)
 {
     char shape[Q_SHAPE_TEXT];
     shape_matmul(shape, sizeof shape, w, kset_act(w, env->t->numerics), layout, 0);

@@ -9,14 +9,14 @@ enum { LAYOUTS = 4 };
 struct layouts {
     char name[LAYOUTS][24];   /* in: name[0] is the default */
     int n;
-    double us[LAYOUTS];       /* out: of a request that reads 512 tokens in one step and answers 128 one by one; 0: dropped early, more than twice as slow */
+    double us[LAYOUTS];       /* out: of a request that reads 512 tokens in one step and answers 128 one by one; 0: dropped, over twice as slow */
     int best;                 /* 0 unless another is better by more than a tie */
     double gain;
     double saved[LAYOUTS];    /* of the default's time, each; less than none where it takes longer */
 };
 
-/* type, n, k: of the weight. is_head: it meets wanted rows alone, which are few, so only matvec counts. Each layout is represented by the best of env->effort->layout candidates of matvec and of matmul.
- * Errors as contest_run's. */
+/* type, n, k: of the weight. is_head: it meets wanted rows alone, which are few, so only matvec counts. Each layout is represented by the best of
+ * env->effort->layout candidates of matvec and of matmul. Errors as contest_run's. */
 int layouts_race(const struct contest_env *env, const char *type, long n, long k, int is_head, struct layouts *l, struct q_err *e);
 
 #endif

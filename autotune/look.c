@@ -15,7 +15,8 @@ struct looking {
 
 struct store_key look_key(const struct target *t, const struct looked *v)
 {
-    return (struct store_key){ v->problem.op, v->problem.shape, v->problem.rows, v->problem.ctx, q_numerics_name(t->numerics), t->card.key, v->generator };
+    return (struct store_key){ v->problem.op, v->problem.shape, v->problem.rows, v->problem.ctx, q_numerics_name(t->numerics), t->card.key,
+                               v->generator };
 }
 
 /* The first admitted record down the layers. */
@@ -142,8 +143,9 @@ static int look_at_records(struct look *l, const struct target *t, struct gen *g
     memset(l, 0, sizeof *l);
     int rc = store_each(s, t->card.key, collect, &c, e);
     if (!rc && c.failed) rc = q_fail(e, Q_EMEM, "no memory for %d records", l->n);
-    if (!rc && !l->n) rc = q_fail(e, Q_EMISS, "nothing was measured for %s with numerics %s; -m FILE or --preset NAME tells what a model would run with", t->card.key,
-                                   q_numerics_name(t->numerics));
+    if (!rc && !l->n)
+        rc = q_fail(e, Q_EMISS, "nothing was measured for %s with numerics %s; -m FILE or --preset NAME tells what a model would run with",
+                    t->card.key, q_numerics_name(t->numerics));
     if (!rc) qsort(l->v, (size_t)l->n, sizeof *l->v, by_problem);
     for (int i = 0; i < l->n && !rc; i++) rc = find(&w, &l->v[i], e);
     return rc;
@@ -177,6 +179,7 @@ int look_has_op(const struct look *l, const char *op, struct q_err *e)
     size_t at = 0;
     if (!op || look_count(l, op)) return Q_OK;
     for (int i = 0; i < l->n && at < sizeof names; i++)
-        if (!i || strcmp(l->v[i].problem.op, l->v[i - 1].problem.op)) at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? " " : "", l->v[i].problem.op);
+        if (!i || strcmp(l->v[i].problem.op, l->v[i - 1].problem.op))
+            at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? " " : "", l->v[i].problem.op);
     return q_fail(e, Q_EINPUT, "op: expected one of %s, found '%s'", names, op);
 }

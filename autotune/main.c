@@ -82,7 +82,8 @@ int main(int argc, char **argv)
     if (argc == 4 && !strcmp(argv[1], "--nvrtc-report")) return nvrtc_report(argv + 2);
     if (argc == 5 && !strcmp(argv[1], "--compile-ptx")) return compile_ptx(argv + 2);
     verb_hold_signals(1);       /* options may ask a driver which card is here */
-    if (options_read(&o, argc, argv, &e)) return e.code == Q_EINPUT ? wrong_usage(&e) : fail(&e);   /* a card that cannot be used is not wrong usage */
+    /* A card that cannot be used is not wrong usage. */
+    if (options_read(&o, argc, argv, &e)) return e.code == Q_EINPUT ? wrong_usage(&e) : fail(&e);
     if (o.done) return 0;
     if (!(o.verb->needs & VERB_STOPS)) verb_hold_signals(0);
     find_places(&o.given.nvrtc);

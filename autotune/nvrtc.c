@@ -90,8 +90,8 @@ static void add_python(struct nvrtc_list *l, const char *folder, const char *pac
 static void add_system(struct nvrtc_list *l)
 {
     static const char *const sonames[] = { "libnvrtc.so.14", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so" };
-    static const char *const toolkits[] = { "/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*-linux/lib", "/usr/local/cuda*/lib", "/opt/cuda*/lib64",
-                                            "/usr/lib/cuda*/lib64" };
+    static const char *const toolkits[] = { "/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*-linux/lib", "/usr/local/cuda*/lib",
+                                            "/opt/cuda*/lib64", "/usr/lib/cuda*/lib64" };
     for (size_t i = 0; i < sizeof sonames / sizeof *sonames; i++) add(l, sonames[i], NULL);
     for (size_t i = 0; i < sizeof toolkits / sizeof *toolkits; i++) add_pattern(l, toolkits[i], "", NULL);
     add_python(l, "/usr/lib", "python3*/*-packages", NULL);

@@ -31,7 +31,9 @@ static void advise(char *dst, size_t cap, int driver, int cc)
         snprintf(dst, cap, "no card has compute capability %d.%d", cc / 10, cc % 10);
         return;
     }
-    const char *wheel = cc == 88 || cc == 110 || cc > 121 ? "nvidia-cuda-nvrtc" : major == 11 && cc <= 90 ? "nvidia-cuda-nvrtc-cu11" : "nvidia-cuda-nvrtc-cu12==12.9.86";
+    const char *wheel = cc == 88 || cc == 110 || cc > 121 ? "nvidia-cuda-nvrtc"
+                      : major == 11 && cc <= 90           ? "nvidia-cuda-nvrtc-cu11"
+                                                          : "nvidia-cuda-nvrtc-cu12==12.9.86";
     int needs = strstr(wheel, "cu11") ? 11 : strstr(wheel, "cu12") ? 12 : 13;
     if (driver && major < 11) snprintf(dst, cap, "the driver is too old: install one of the 470 series or newer");
     else if (driver && major < needs) snprintf(dst, cap, "install a driver of CUDA %d or newer, then: pip install %s", needs, wheel);
@@ -43,7 +45,8 @@ static void list_refused(char *dst, size_t cap, const struct nvrtc_list *l, int 
     size_t n = 0;
     dst[0] = 0;
     for (int i = 0; i < l->n && n + 1 < cap; i++)
-        n += (size_t)snprintf(dst + n, cap - n, "%s%d.%d (%.150s) %s", i ? ", " : "found ", l->v[i].major, l->v[i].minor, l->v[i].path, refusal(&l->v[i], driver, cc));
+        n += (size_t)snprintf(dst + n, cap - n, "%s%d.%d (%.150s) %s", i ? ", " : "found ", l->v[i].major, l->v[i].minor, l->v[i].path,
+                              refusal(&l->v[i], driver, cc));
     if (l->refused[0]) snprintf(dst, cap, "--nvrtc %.200s: %s", l->given, l->refused);
     else if (!l->n) snprintf(dst, cap, "none was found");
 }

@@ -83,7 +83,8 @@ static void usage(FILE *f, const struct verb *v)
         if (belongs(&options[i], v)) fputs(options[i].text, f);
 }
 
-enum { O_EFFORT = 256, O_PRESET, O_TYPE, O_NUMERICS, O_KV_K, O_KV_V, O_SPARSE, O_CARD, O_DEVICE, O_TUNES, O_CACHE, O_CC, O_NVRTC, O_GENERATOR, O_JSON, O_MEASURED, O_TABLE, O_ROOFS, O_SIGN, O_BINARIES, O_NEW, O_REMOVE, O_VERSION, O_HELP };
+enum { O_EFFORT = 256, O_PRESET, O_TYPE, O_NUMERICS, O_KV_K, O_KV_V, O_SPARSE, O_CARD, O_DEVICE, O_TUNES, O_CACHE, O_CC, O_NVRTC, O_GENERATOR, O_JSON,
+       O_MEASURED, O_TABLE, O_ROOFS, O_SIGN, O_BINARIES, O_NEW, O_REMOVE, O_VERSION, O_HELP };
 
 static const struct option longs[] = {
     { "effort", 1, NULL, O_EFFORT },     { "preset", 1, NULL, O_PRESET },   { "type", 1, NULL, O_TYPE },
@@ -145,7 +146,8 @@ static int find_verb(struct options *o, const char *word, struct q_err *e)
     verb_names(names, sizeof names);
     o->verb = verb_find(word);
     if (!o->verb) return q_fail(e, Q_EINPUT, "verb: expected %s, found '%s'", names, word);
-    if (o->n_args > o->verb->most_args) return q_fail(e, Q_EINPUT, "'%s': expected %s", o->args[o->verb->most_args], o->verb->most_args ? o->verb->args : "one verb");
+    if (o->n_args > o->verb->most_args)
+        return q_fail(e, Q_EINPUT, "'%s': expected %s", o->args[o->verb->most_args], o->verb->most_args ? o->verb->args : "one verb");
     if (o->n_args < o->verb->least_args) return q_fail(e, Q_EINPUT, "%s: expected %s", o->verb->name, o->verb->args);
     return Q_OK;
 }
@@ -197,7 +199,8 @@ static int check_sparse(struct options *o, const char *value, struct q_err *e)
     char *end;
     if (!value) return Q_OK;
     double mass = strtod(value, &end);
-    if (!*value || *end || !(mass > 0 && mass < 1)) return q_fail(e, Q_EINPUT, "--sparse-prefill: expected a share above 0 and below 1, as 0.99, found '%s'", value);
+    if (!*value || *end || !(mass > 0 && mass < 1))
+        return q_fail(e, Q_EINPUT, "--sparse-prefill: expected a share above 0 and below 1, as 0.99, found '%s'", value);
     o->sparse = 1;
     return Q_OK;
 }
@@ -257,7 +260,8 @@ static int check(struct options *o, const struct raw *raw, struct q_err *e)
     if ((r = to_count("-t", raw->threads, &o->threads, e)) || (r = to_count("-j", raw->jobs, &o->jobs, e))) return r;
     if (o->verb->needs & VERB_MODEL_TOO && o->model && o->preset) return q_fail(e, Q_EINPUT, "expected one of -m FILE and --preset NAME, or neither");
     if (o->verb->needs & VERB_MODEL && !o->roofs && !o->model == !o->preset) return q_fail(e, Q_EINPUT, "expected one of -m FILE and --preset NAME");
-    if (raw->card && o->verb->needs & VERB_HERE) return q_fail(e, Q_EINPUT, "%s is about the card that is here: --card does not go with it", o->verb->name);
+    if (raw->card && o->verb->needs & VERB_HERE)
+        return q_fail(e, Q_EINPUT, "%s is about the card that is here: --card does not go with it", o->verb->name);
     if (raw->card && o->device) return q_fail(e, Q_EINPUT, "--card names a card that need not be here, --device one that is: expected one of them");
     if ((r = check_bundles(o, e))) return r;
     if (!o->device) o->device = "auto";

@@ -39,8 +39,8 @@ static int write_block(struct q_device *d, void *to, const struct ref_block *b, 
 }
 
 /* The canary in front and what is behind the data, either way. */
-static int move_canaries(int (*move)(struct q_device *d, void *dst, const void *src, size_t bytes, struct q_err *e), struct q_device *d, void *dst, const void *src,
-                         const struct ref_block *b, struct q_err *e)
+static int move_canaries(int (*move)(struct q_device *d, void *dst, const void *src, size_t bytes, struct q_err *e), struct q_device *d, void *dst,
+                         const void *src, const struct ref_block *b, struct q_err *e)
 {
     int rc = move(d, dst, src, b->canary, e);
     return rc ? rc : move(d, (char *)dst + b->data_end, (const char *)src + b->data_end, b->bytes - b->data_end, e);
@@ -71,7 +71,8 @@ int placed_read(const struct placed *p, struct q_device *d, const struct ref_cas
     return rc;
 }
 
-int placed_open(struct placed *p, struct q_device *d, const struct trial_case *t, const struct op_ref *ref, const struct ref_size *size, struct q_err *e)
+int placed_open(struct placed *p, struct q_device *d, const struct trial_case *t, const struct op_ref *ref, const struct ref_size *size,
+                struct q_err *e)
 {
     memset(p, 0, sizeof *p);
     for (int i = 0; i < ref_case_blocks(t->c); i++) p->bytes += room(ref_case_block(t->c, i).bytes);

@@ -110,7 +110,8 @@ static void line_of_op(const struct progress *p, const struct found_list *l, con
     char by[60] = "", roof[80];
     if (better) snprintf(by, sizeof by, ", by up to %.0f %%", 100 * gain);
     print_range(roof, sizeof roof, &range);
-    progress_line(p, "  %s: %d problem%s, %d better than %s default params%s%s", op, n, n == 1 ? "" : "s", better, n == 1 ? "its" : "their", by, roof);
+    progress_line(p, "  %s: %d problem%s, %d better than %s default params%s%s", op, n, n == 1 ? "" : "s", better, n == 1 ? "its" : "their", by,
+                  roof);
 }
 
 void progress_ops(const struct progress *p, const struct found_list *l)
@@ -140,7 +141,8 @@ void progress_again(struct progress *p, const struct q_problem *problem, const s
     p->done++;
     eta(left, sizeof left, p);
     progress_name(name, sizeof name, problem);
-    progress_line(p, "[%3d/%d] %s: right again, %.1f us (recorded %.1f us)%s", p->done, p->n, name, now->time[0].median_us, old->time[0].median_us, left);
+    progress_line(p, "[%3d/%d] %s: right again, %.1f us (recorded %.1f us)%s", p->done, p->n, name, now->time[0].median_us, old->time[0].median_us,
+                  left);
 }
 
 void progress_outcome(struct progress *p, const struct q_problem *problem, const struct outcome *o)

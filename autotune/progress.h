@@ -16,7 +16,8 @@ struct progress {
 void progress_outcome(struct progress *p, const struct q_problem *problem, const struct outcome *o);
 /* "[ 3/37] matmul type=..: right again, 812.3 us (recorded 801.0 us)" */
 void progress_again(struct progress *p, const struct q_problem *problem, const struct record *now, const struct record *old);
-/* A line an op of what was measured in this run: "  matmul: 17 problems, 5 better than their default params, by up to 23 %; 62 to 88 % of roof, 3 in cache" */
+/* A line an op of what was measured in this run: "  matmul: 17 problems, 5 better than their default params, by up to 23 %; 62 to 88 % of roof, 3 in
+ * cache" */
 void progress_ops(const struct progress *p, const struct found_list *l);
 void progress_line(const struct progress *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* "71 % of roof (bytes)", "in cache", ">100 % of roof (ops)"; "" where none is known. */

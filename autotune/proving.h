@@ -1,5 +1,6 @@
 /* What it takes to put recorded winners to the proof on this machine, for the verbs that record nothing (verify, compare): the store and what it
- * answers, a compiler, the measuring child behind a watch, the card's journal held, so that no tune disturbs the times. Without a journal it goes on. */
+ * answers, a compiler, the measuring child behind a watch, the card's journal held, so that no tune disturbs the times. Without a journal it goes
+ * on. */
 #ifndef Q_PROVING_H
 #define Q_PROVING_H
 

@@ -25,7 +25,8 @@ static int changed(const struct recorded_query *q, const struct record *r, char 
 {
     const char *was = r->n_objects ? r->objects[0].compiler : "", *is = q->compiler->version;
     if (*was && *is && strcmp(was, is)) return snprintf(why, 200, "compiled by %.80s, here is %.80s", was, is);
-    if (r->driver[0] && q->driver[0] && strcmp(r->driver, q->driver)) return snprintf(why, 200, "measured under driver %s, here is %s", r->driver, q->driver);
+    if (r->driver[0] && q->driver[0] && strcmp(r->driver, q->driver))
+        return snprintf(why, 200, "measured under driver %s, here is %s", r->driver, q->driver);
     return has_objects(q, r) ? 0 : snprintf(why, 200, "its object is gone");
 }
 
@@ -35,7 +36,8 @@ static enum recorded judge(const struct recorded_query *q, const struct record *
     struct gen_kernel gk;
     struct record own;
     struct q_err bad;
-    if (judge_own(q->g, &q->t->card, r, &own, &gk, &bad)) return snprintf(why, 200, "what is recorded is not believed: %.160s", bad.text), RECORDED_NONE;
+    if (judge_own(q->g, &q->t->card, r, &own, &gk, &bad))
+        return snprintf(why, 200, "what is recorded is not believed: %.160s", bad.text), RECORDED_NONE;
     gen_kernel_free(&gk);
     return changed(q, r, why) ? RECORDED_AGAIN : RECORDED_GOOD;
 }

@@ -16,7 +16,8 @@ struct sizes {
     int cold;                                /* weights, state or KV come from memory in a model, not from a cache */
 };
 
-/* Those of a card are a card's: steps of 2048 rows, long contexts. On a CPU sizes are cut where a product is so large that a call would take long (the output head), never below 32 rows. */
+/* Those of a card are a card's: steps of 2048 rows, long contexts. On a CPU sizes are cut where a product is so large that a call would take long
+ * (the output head), never below 32 rows. */
 int sizes_of(struct sizes *s, struct gen *g, const struct q_card *card, const struct q_problem *p, struct q_err *e);
 
 #endif

@@ -124,7 +124,8 @@ static void tell_load(struct tuner *t)
     double load;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     if (is_card(t) || getloadavg(&load, 1) != 1 || load < 0.75 * (double)cpus) return;
-    progress_line(&t->progress, "the processors were busy in the last minute (load %.1f on %ld CPUs): if that goes on, the times are those of a busy machine", load, cpus);
+    progress_line(&t->progress, "the processors were busy in the last minute (load %.1f on %ld CPUs): if that goes on, the times are those of a "
+                  "busy machine", load, cpus);
 }
 
 int tune_need_measurer(struct tuner *t, struct q_err *e)
@@ -142,8 +143,9 @@ int tune_need_measurer(struct tuner *t, struct q_err *e)
     tell_load(t);
     progress_line(&t->progress, "effort %s, %s; roofs: %.1f GB/s read, %.0f GOP/s int8, %.0f GFLOP/s fp32", t->env.effort->name, o->t->card.key,
                   r->read * 1e-9, r->int8 * 1e-9, r->fp32 * 1e-9);
-    if (is_card(t)) progress_line(&t->progress, "of which dp4a %.1f, hfma2 %.1f, ffma %.1f, mma_f16 %.1f, mma_i8 %.1f TOP/s", r->dp4a * 1e-12, r->hfma2 * 1e-12,
-                                  r->ffma * 1e-12, r->mma_f16 * 1e-12, r->mma_i8 * 1e-12);
+    if (is_card(t))
+        progress_line(&t->progress, "of which dp4a %.1f, hfma2 %.1f, ffma %.1f, mma_f16 %.1f, mma_i8 %.1f TOP/s", r->dp4a * 1e-12, r->hfma2 * 1e-12,
+                      r->ffma * 1e-12, r->mma_f16 * 1e-12, r->mma_i8 * 1e-12);
     return Q_OK;
 }
 
@@ -285,8 +287,9 @@ static int again(const struct tuner *t)
 static int pass_gate(struct tuner *t, char *summary, size_t cap, struct q_err *e)
 {
     const struct tune_opts *o = t->o;
-    struct gate_opts g = { .t = o->t, .model = o->model, .preset = o->preset, .type = o->type, .tunes = o->tunes, .program = o->program, .device = o->device,
-                           .effort = o->effort, .g = o->g, .build = o->build, .compiler = o->compiler, .given = o->given, .progress = &t->progress };
+    struct gate_opts g = { .t = o->t, .model = o->model, .preset = o->preset, .type = o->type, .tunes = o->tunes, .program = o->program,
+                           .device = o->device, .effort = o->effort, .g = o->g, .build = o->build, .compiler = o->compiler, .given = o->given,
+                           .progress = &t->progress };
     if (o->op) return Q_OK;
     progress_line(&t->progress, "gate: the set against numerics reference");
     int rc = gate_run(&g, &t->found, summary, cap, e);
@@ -314,7 +317,8 @@ static void summarise(const struct tuner *t, const char *gate, double seconds)
         kept += !differs;
         most = f->record.gain > most ? f->record.gain : most;
     }
-    fprintf(t->o->results, "%d problems: %d better than their default params (by up to %.0f %%), %d best with them, %d recorded before, %d not tuned; %.1f s\n",
+    fprintf(t->o->results, "%d problems: %d better than their default params (by up to %.0f %%), %d best with them, %d recorded before, "
+            "%d not tuned; %.1f s\n",
             changed + kept + t->recorded + again(t) + t->skipped, changed, 100 * most, kept, t->recorded + again(t), t->skipped, seconds);
     if (t->resumed) fprintf(t->o->results, "%d of these were measured by a tune that did not end\n", t->resumed);
     if (again(t)) fprintf(t->o->results, "%d recorded winners were built and checked again, and stay\n", again(t));
@@ -324,7 +328,8 @@ static void summarise(const struct tuner *t, const char *gate, double seconds)
 /* Nothing new: all is recorded, or what is not could not be measured. */
 static int finish_idle(const struct tuner *t, double start, struct q_err *e)
 {
-    if (t->skipped && !t->recorded) return q_fail(e, Q_EINTERNAL, "nothing is recorded: none of %d problems could be measured; the first: %.800s", t->skipped, t->first_skipped);
+    if (t->skipped && !t->recorded)
+        return q_fail(e, Q_EINTERNAL, "nothing is recorded: none of %d problems could be measured; the first: %.800s", t->skipped, t->first_skipped);
     if (t->skipped) summarise(t, "", clock_s() - start);
     else fprintf(t->o->results, "nothing to do: all %d problems are recorded with effort %s or more; %.1f s\n", t->recorded, t->env.effort->name,
                  clock_s() - start);
@@ -374,8 +379,8 @@ int tune_make(const struct tune_opts *o, struct q_err *e)
     struct tuner t = { .o = o, .progress = { .f = o->progress, .start = clock_s() } };
     struct q_problem_list list = { 0 };
     double start = t.progress.start;
-    t.env = (struct contest_env){ .t = o->t, .g = o->g, .build = o->build, .m = &t.table, .effort = effort_find(o->effort), .cold_bytes = target_cold_bytes(o->t),
-                                  .can_build = &t.can_build, .driver = t.known.driver };
+    t.env = (struct contest_env){ .t = o->t, .g = o->g, .build = o->build, .m = &t.table, .effort = effort_find(o->effort),
+                                  .cold_bytes = target_cold_bytes(o->t), .can_build = &t.can_build, .driver = t.known.driver };
     know(&t, t.env.effort);
     if (!o->compiler->program[0]) compiler_find(o->compiler, &o->t->card, o->given, NULL);      /* needed only when something is built */
     int rc = kset_problems(o->t->model, &o->t->card, o->t->numerics, o->t->kv_k, o->t->kv_v, o->t->sparse, tune_layout_of, &t, &list, e);

@@ -27,7 +27,8 @@ int tune_again(struct tuner *t, const struct q_problem *p, const struct record *
     if (rc && !tune_is_local(rc)) return q_fail(e, rc, "%s", why.text);
     if (rc == Q_EINTERNAL) put_away(t, old);
     if (rc || worse) {
-        progress_line(&t->progress, "%s %s: %s; it is tuned anew", p->op, p->shape, rc ? why.text : "the recorded params lose against the default ones");
+        progress_line(&t->progress, "%s %s: %s; it is tuned anew", p->op, p->shape,
+                      rc ? why.text : "the recorded params lose against the default ones");
         return tune_problem(t, p, e);
     }
     struct found *f = found_add(&t->found, p);
@@ -44,7 +45,8 @@ void tune_tell_why(struct tuner *t, const struct q_problem *p, enum recorded sta
 {
     if (!strcmp(t->told_why, why)) return;
     snprintf(t->told_why, sizeof t->told_why, "%s", why);
-    progress_line(&t->progress, "%s %s: %s: %s", p->op, p->shape, why, state == RECORDED_AGAIN ? "winners of which that is true are built and checked again" : "it is tuned anew");
+    progress_line(&t->progress, "%s %s: %s: %s", p->op, p->shape, why,
+                  state == RECORDED_AGAIN ? "winners of which that is true are built and checked again" : "it is tuned anew");
 }
 
 int tune_prepare_again(struct tuner *t, const struct q_problem_list *l, int n, struct q_err *e)

@@ -78,8 +78,8 @@ static int build(const struct options *o, const struct collect_out *out, struct 
     struct defaults_result result;
     double start = clock_s(), last = start;
     struct build_pace pace = { 0 };
-    struct build_opts b = { .store = s, .compiler = &compiler, .pace = &pace, .jobs = verb_jobs(o), .deadline_s = 60, .signal_fd = verb_catch_signals(),
-                            .progress = verb_built, .progress_arg = &last };
+    struct build_opts b = { .store = s, .compiler = &compiler, .pace = &pace, .jobs = verb_jobs(o), .deadline_s = 60,
+                            .signal_fd = verb_catch_signals(), .progress = verb_built, .progress_arg = &last };
     given.elsewhere = 1;
     int rc = target_open(&t, o->model, o->preset, o->type, e);
     if (!rc && t.shape_only) t.model->stands_for_file = 1;   /* the rig has weights */

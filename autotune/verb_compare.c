@@ -21,9 +21,10 @@ static void print_row(void *arg, const struct compare_row *r)
     progress_difference(other, sizeof other, r->other->params, r->own->params);
     if (r->verdict == COMPARE_FAILED) printf("failed  %s: here %s, there %s: %s\n", name, r->own->params, other, r->why);
     else if (r->verdict == COMPARE_SAME) printf("same    %s: here %s, there %s: the same kernel\n", name, r->own->params, other);
-    else printf("%-7s %s: here %s, there %s: %.1f %% %s over all its sizes, a difference beyond %.1f %%; at the first size %.2f us here, %.2f there\n",
-                compare_word(r->verdict), name, r->own->params, other, 100 * (r->gain < 0 ? -r->gain : r->gain), r->gain < 0 ? "slower" : "faster",
-                100 * r->band, r->own_us, r->other_us);
+    else
+        printf("%-7s %s: here %s, there %s: %.1f %% %s over all its sizes, a difference beyond %.1f %%; at the first size %.2f us here, %.2f there\n",
+               compare_word(r->verdict), name, r->own->params, other, 100 * (r->gain < 0 ? -r->gain : r->gain), r->gain < 0 ? "slower"
+            : "faster", 100 * r->band, r->own_us, r->other_us);
     fflush(stdout);
 }
 
@@ -88,7 +89,8 @@ static int compare(struct proving *p, const struct card_lines *other, struct q_e
     int apart = n.better + n.worse;
     if (n.failed) return q_fail(e, Q_EINTERNAL, "%d winner%s here", n.failed, n.failed == 1 ? " fails" : "s fail");
     if (!apart) return Q_OK;
-    return q_fail(e, Q_EINTERNAL, "%d winner%s by more than %.0f %% and their duel's noise", apart, apart == 1 ? " differs" : "s differ", 100 * RACE_TIE);
+    return q_fail(e, Q_EINTERNAL, "%d winner%s by more than %.0f %% and their duel's noise", apart, apart == 1 ? " differs" : "s differ",
+                  100 * RACE_TIE);
 }
 
 int verb_compare(const struct options *o, struct q_err *e)

@@ -131,8 +131,9 @@ static void print_search(struct evidence *v, const struct record *r)
     }
     printf("  search    %d in the space, %d legal, %d tried\n", v->total, v->legal, v->n);
     for (int i = 0; i < v->n_reasons; i++) printf("            %6d pruned: %s\n", v->reason[i].n, v->reason[i].text);
-    if (v->won && v->band > 0) printf("  duel      of the two best, turn by turn, which the times above are of: gain %.1f %%, a tie within %.1f %%: %s\n", 100 * v->gain, 100 * v->band,
-                                      v->accepted ? "the best candidate won" : "the default params stayed");
+    if (v->won && v->band > 0)
+        printf("  duel      of the two best, turn by turn, which the times above are of: gain %.1f %%, a tie within %.1f %%: %s\n", 100 * v->gain,
+               100 * v->band, v->accepted ? "the best candidate won" : "the default params stayed");
     print_race(v);
     if (v->n) qsort(v->c, (size_t)v->n, sizeof *v->c, by_time);
     for (int i = 0; i < v->n; i++) print_candidate(v, r, v->c[i]);
@@ -171,7 +172,8 @@ static cJSON *candidate_json(const struct evidence_candidate *c)
 
 static void add_search(cJSON *o, const struct evidence *v)
 {
-    cJSON *search = cJSON_AddObjectToObject(o, "search"), *pruned = cJSON_AddObjectToObject(search, "pruned"), *list = cJSON_AddArrayToObject(search, "candidates");
+    cJSON *search = cJSON_AddObjectToObject(o, "search"), *pruned = cJSON_AddObjectToObject(search, "pruned");
+    cJSON *list = cJSON_AddArrayToObject(search, "candidates");
     cJSON *ties = cJSON_AddArrayToObject(search, "ties");
     cJSON_AddNumberToObject(search, "space", v->total);
     cJSON_AddNumberToObject(search, "legal", v->legal);

@@ -73,7 +73,9 @@ static void report_idle(const struct importing *im, int n, int moved)
 {
     if (is_cuda(im->b->card) != is_cuda(im->here.key)) printf(", %d left out: default kernels of that card", n);
     else if (im->compiler.program[0]) printf(", %d left out: default kernels of that card, and this machine compiles this card's own", n);
-    else if (im->trusted) printf(", %d left out: default kernels of that card%s", n, moved ? ", which are not the same for this one" : " whose binaries do not run here");
+    else if (im->trusted)
+        printf(", %d left out: default kernels of that card%s", n,
+               moved ? ", which are not the same for this one" : " whose binaries do not run here");
     else printf(", %d left out: default kernels of that card; where nothing compiles they serve only if the key is trusted", n);
 }
 
@@ -84,7 +86,8 @@ static void report(const struct importing *im, const struct import_result *r, do
     printf("%d records of %s:", r->records, set);
     if (r->written)
         printf(" %d for this card (%d kernels compiled, %d taken as they came, %d tested)", r->written, r->compiled, r->taken, r->tested);
-    if (r->data) printf("%s %d kept as that card's: this is another one, which borrows and builds them where it is near", r->written ? "," : "", r->data);
+    if (r->data)
+        printf("%s %d kept as that card's: this is another one, which borrows and builds them where it is near", r->written ? "," : "", r->data);
     if (!r->written && !r->data) printf(" none is new here");
     if (r->kept) printf(", %d are here already", r->kept);
     if (r->idle) report_idle(im, r->idle, r->written > 0);
@@ -104,7 +107,8 @@ static void advise(struct importing *im, const struct q_err *why)
     for (int i = 0; i < im->b->n; i++) binaries |= bundle_kind_of(im->b->m[i].path, &most) == BUNDLE_BINARY;
     minisign_id(id, im->b->signature.id);
     if (im->trusted)
-        snprintf(help, sizeof help, "its key is trusted, but %s", binaries ? "its binaries are for another architecture or a newer driver" : "it has no binaries");
+        snprintf(help, sizeof help, "its key is trusted, but %s",
+                 binaries ? "its binaries are for another architecture or a newer driver" : "it has no binaries");
     else if (binaries && im->b->has_signature)
         snprintf(help, sizeof help, "if you know whose key %s is, its binaries serve: quarry tune trust KEY", id);
     else

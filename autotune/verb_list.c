@@ -113,8 +113,8 @@ static void print_row(const struct listed *l)
     progress_bucket(bucket, r->rows, r->ctx);
     progress_roof_cell(roof, r);
     record_cost(&r->cost, r->time[0].rows, r->time[0].past, &bytes, &ops);
-    printf("| %-14s | %-70s | %-10s | %5d %6d | %9.1f | %8.1f | %8.2f | %-11s | %5.1f | %s\n", r->op, r->shape, bucket, r->time[0].rows, r->time[0].past, us,
-           bytes / us * 1e-3, ops / us * 1e-6, roof, 100 * r->gain, r->params);
+    printf("| %-14s | %-70s | %-10s | %5d %6d | %9.1f | %8.1f | %8.2f | %-11s | %5.1f | %s\n", r->op, r->shape, bucket, r->time[0].rows,
+           r->time[0].past, us, bytes / us * 1e-3, ops / us * 1e-6, roof, 100 * r->gain, r->params);
 }
 
 static void print_table(const struct list *l)

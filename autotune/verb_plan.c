@@ -74,7 +74,8 @@ static int pick(const struct planning *w, const struct looked *v, struct planned
     }
     p->steps = ef->climbs ? STEPS : 0;
     p->seeds = p->first || ef->whole ? 0 : ef->seeds - n;
-    return contest_pick(&w->env, &v->problem, &w->space, (const char (*)[256])seeds, n, p->first ? ef->first : ef->later, p->params, &p->n, &p->known_bad, e);
+    return contest_pick(&w->env, &v->problem, &w->space, (const char (*)[256])seeds, n, p->first ? ef->first : ef->later, p->params, &p->n,
+                        &p->known_bad, e);
 }
 
 static int open_space(struct planning *w, const struct looked *v, struct q_err *e)
@@ -280,7 +281,8 @@ static int conclude(const struct planning *w, struct q_err *e)
     printf("effort %s: ", w->env.effort->name);
     if (w->to_measure) printf("%d problem%s to measure with about %d candidates", w->to_measure, plural(w->to_measure), w->candidates);
     if (w->again) printf("%s%d recorded winner%s to build and check again", w->to_measure ? ", " : "", w->again, plural(w->again));
-    printf("; about %.0f s of measuring, %.0f s of compiling with -j %d beside it%s\n", w->measure_s, build_s, jobs, w->to_measure ? ", then the gate" : "");
+    printf("; about %.0f s of measuring, %.0f s of compiling with -j %d beside it%s\n", w->measure_s, build_s, jobs,
+           w->to_measure ? ", then the gate" : "");
     return Q_OK;
 }
 

@@ -18,10 +18,13 @@ static void tell_interrupted(const struct tune_left *l, struct q_err *e)
     if (!l->journal) q_fail(e, Q_EIO, "interrupted: nothing is recorded; the kernels that were built are kept");
     else if (!l->counted)
         q_fail(e, Q_EIO, "interrupted while weight layouts are compared: %d of them are kept; the same command goes on from there", l->kept);
-    else q_fail(e, Q_EIO, "interrupted: what was measured is kept; the same command goes on from there with what is left: %d problem%s", l->left, l->left == 1 ? "" : "s");
+    else
+        q_fail(e, Q_EIO, "interrupted: what was measured is kept; the same command goes on from there with what is left: %d problem%s", l->left,
+               l->left == 1 ? "" : "s");
 }
 
-static int measured(const struct options *o, const struct target *t, struct gen *g, const struct build_opts *b, struct compiler *compiler, struct q_err *e)
+static int measured(const struct options *o, const struct target *t, struct gen *g, const struct build_opts *b, struct compiler *compiler,
+                    struct q_err *e)
 {
     char program[Q_PATH];
     struct build_opts quiet = *b;
@@ -29,8 +32,9 @@ static int measured(const struct options *o, const struct target *t, struct gen 
     int r = self_path(program, e);
     if (r) return r;
     quiet.progress = NULL;
-    struct tune_opts to = { .t = t, .g = g, .build = &quiet, .compiler = compiler, .given = &o->given, .device = o->device, .effort = o->effort, .model = o->model, .preset = o->preset,
-                            .type = o->type, .tunes = o->tunes, .program = program, .progress = stderr, .results = stdout, .left = &left };
+    struct tune_opts to = { .t = t, .g = g, .build = &quiet, .compiler = compiler, .given = &o->given, .device = o->device,
+                            .effort = o->effort, .model = o->model, .preset = o->preset, .type = o->type, .tunes = o->tunes,
+                            .program = program, .progress = stderr, .results = stdout, .left = &left };
     r = o->roofs ? tune_roofs(&to, e) : tune_make(&to, e);
     if (r && verb_interrupted(b->signal_fd)) tell_interrupted(&left, e);
     return r;
@@ -50,8 +54,8 @@ static int tune_with(const struct options *o, struct store *s, struct gen *g, st
     struct defaults_result result;
     struct build_pace pace = { 0 };
     double start = clock_s(), last = start;
-    struct build_opts b = { .store = s, .compiler = &compiler, .pace = &pace, .jobs = verb_jobs(o), .deadline_s = 60, .signal_fd = verb_catch_signals(),
-                            .progress = verb_built, .progress_arg = &last };
+    struct build_opts b = { .store = s, .compiler = &compiler, .pace = &pace, .jobs = verb_jobs(o), .deadline_s = 60,
+                            .signal_fd = verb_catch_signals(), .progress = verb_built, .progress_arg = &last };
     int r = o->roofs ? Q_OK : target_open(&t, o->model, o->preset, o->type, e);
     if (!r && (o->roofs || strcmp(o->effort, "none"))) r = measured(o, &t, g, &b, &compiler, e);
     else if (!r && !(r = defaults_make(&t, g, &b, &compiler, &o->given, verb_say, NULL, &result, e))) report(&result, &compiler, clock_s() - start);

@@ -131,7 +131,8 @@ static int load(struct worker *w, const cJSON *q, const struct q_kernel **k, str
 {
     const char *object = cJSON_GetStringValue(cJSON_GetObjectItem(q, "object")), *symbol = cJSON_GetStringValue(cJSON_GetObjectItem(q, "kernel"));
     struct q_phases launch;
-    if (!object || !symbol || measure_launch(cJSON_GetObjectItem(q, "launch"), &launch)) return q_fail(e, Q_EINTERNAL, "a candidate without a name or a launch");
+    if (!object || !symbol || measure_launch(cJSON_GetObjectItem(q, "launch"), &launch))
+        return q_fail(e, Q_EINTERNAL, "a candidate without a name or a launch");
     struct loaded *l = find_loaded(w, object, symbol);
     if (l) return *k = &l->kernel, Q_OK;
     l = &w->loaded[w->next];

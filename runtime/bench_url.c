@@ -47,7 +47,8 @@ static int has_text(const cJSON *o, const char *name) { const cJSON *v = member(
 static int is_piece(const cJSON *chunk)
 {
     const cJSON *delta = member(cJSON_GetArrayItem(member(chunk, "choices"), 0), "delta");
-    return has_text(delta, "content") || has_text(delta, "reasoning_content") || has_text(delta, "reasoning") || cJSON_GetArraySize(member(delta, "tool_calls")) > 0;
+    return has_text(delta, "content") || has_text(delta, "reasoning_content") || has_text(delta, "reasoning")
+           || cJSON_GetArraySize(member(delta, "tool_calls")) > 0;
 }
 
 static void read_usage(const cJSON *usage, struct bench_url_got *g)
@@ -66,7 +67,8 @@ static int on_event(void *arg, const char *data, size_t n)
     cJSON *chunk = cJSON_ParseWithLength(data, n);
     const cJSON *error = member(chunk, "error");
     if (!chunk) r->rc = q_fail(r->e, Q_EINPUT, "expected JSON in an event, found: %.100s", data);
-    else if (error) r->rc = q_fail(r->e, Q_EINPUT, "the server broke off: %.400s", has_text(error, "message") ? member(error, "message")->valuestring : data);
+    else if (error)
+        r->rc = q_fail(r->e, Q_EINPUT, "the server broke off: %.400s", has_text(error, "message") ? member(error, "message")->valuestring : data);
     else if (is_piece(chunk)) {
         if (!r->pieces++) r->got->first_s = now;
         r->got->whole_s = now;

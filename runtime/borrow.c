@@ -37,7 +37,8 @@ static int cuda_distance(const struct q_card *here, const struct q_card *there)
 {
     if (here->cc / 10 != there->cc / 10) return FAR;
     int memory = (here->l2 != there->l2) + (here->bus != there->bus) + (here->smem != there->smem);
-    return 40000 * (here->cc != there->cc) + 20000 * (here->without_mma != there->without_mma || here->without_dp4a != there->without_dp4a) + 4 * most(abs(here->sms - there->sms), 4000) + memory;
+    int units = here->without_mma != there->without_mma || here->without_dp4a != there->without_dp4a;
+    return 40000 * (here->cc != there->cc) + 20000 * units + 4 * most(abs(here->sms - there->sms), 4000) + memory;
 }
 
 /* FAR or more: not near. */
@@ -102,7 +103,8 @@ static int consider(void *arg, const struct record *other, const char *path)
     struct search *f = arg;
     struct q_card there;
     (void)path;
-    int good = store_answers(other, f->k) && strcmp(other->card, f->k->card) && !strcmp(other->origin, "tuned") && !card_parse(&there, other->card, NULL);
+    int good = store_answers(other, f->k) && strcmp(other->card, f->k->card) && !strcmp(other->origin, "tuned")
+        && !card_parse(&there, other->card, NULL);
     if (good && distance(&f->here, &there) < f->nearest && fits(f->s, f->k, &f->here, other)) {
         f->nearest = distance(&f->here, &there);
         *f->r = *other;

@@ -6,8 +6,8 @@
 #include <string.h>
 
 static const struct { const char *what; size_t at; } ceilings[] = {
-    { "read", offsetof(struct q_roofs, read) },       { "dp4a", offsetof(struct q_roofs, dp4a) },   { "hfma2", offsetof(struct q_roofs, hfma2) },
-    { "ffma", offsetof(struct q_roofs, ffma) },       { "mma_f16", offsetof(struct q_roofs, mma_f16) }, { "mma_i8", offsetof(struct q_roofs, mma_i8) },
+    { "read", offsetof(struct q_roofs, read) }, { "dp4a", offsetof(struct q_roofs, dp4a) },       { "hfma2", offsetof(struct q_roofs, hfma2) },
+    { "ffma", offsetof(struct q_roofs, ffma) }, { "mma_f16", offsetof(struct q_roofs, mma_f16) }, { "mma_i8", offsetof(struct q_roofs, mma_i8) },
 };
 enum { CEILINGS = sizeof ceilings / sizeof *ceilings };
 

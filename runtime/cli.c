@@ -122,7 +122,8 @@ int cli_int(const struct q_cli *c, const char *name, const char *value, long lo,
 int cli_tokens(const struct q_cli *c, const char *name, const char *value, long lo, long hi, long *out)
 {
     long v;
-    if (fit_read_tokens(value, &v) || v < lo || v > hi) return wrong(c, "%s expects a whole number from %ld to %ld, or as 256K, not '%.100s'", name, lo, hi, value);
+    if (fit_read_tokens(value, &v) || v < lo || v > hi)
+        return wrong(c, "%s expects a whole number from %ld to %ld, or as 256K, not '%.100s'", name, lo, hi, value);
     *out = v;
     return 0;
 }
@@ -259,7 +260,8 @@ enum { MAX_FILE = 1 << 30 };
 static int read_all(int fd, const char *path, char **text, size_t *n, struct q_err *e)
 {
     if (file_get_all(fd, MAX_FILE, text, n))
-        return errno == ENOMEM ? q_fail(e, Q_EMEM, "%s: no memory for its text", path) : q_fail(e, Q_EIO, "%s: cannot read: %s", path, strerror(errno));
+        return errno == ENOMEM ? q_fail(e, Q_EMEM, "%s: no memory for its text", path)
+               : q_fail(e, Q_EIO, "%s: cannot read: %s", path, strerror(errno));
     if (*n <= MAX_FILE) return Q_OK;
     free(*text);
     *text = NULL;

@@ -49,7 +49,8 @@ void cli_version(void);
 void cli_fact(const struct q_cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A whole file ("-": standard input) into malloc'd memory with a NUL behind it. */
 int cli_read_file(const char *path, char **text, size_t *n, struct q_err *e);
-/* Whether the engine's plan of memory was kept to; nothing where its device does not tell. After a step, for a card's driver takes some at the first. */
+/* Whether the engine's plan of memory was kept to; nothing where its device does not tell. After a step, for a card's driver takes some at the
+ * first. */
 void cli_memory(const struct q_cli *c, const struct q_engine *en);
 /* "1 thread", "2 threads". */
 static inline const char *cli_s(long n) { return n == 1 ? "" : "s"; }

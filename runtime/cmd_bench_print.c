@@ -41,7 +41,8 @@ static void print_kv_json(const struct q_engine *en)
 }
 
 /* roof: as bench_roof. */
-static void row_json(struct bench *b, const struct q_engine *en, const struct bench_test *t, const struct bench_sample *s, const char *name, double roof)
+static void row_json(struct bench *b, const struct q_engine *en, const struct bench_test *t, const struct bench_sample *s, const char *name,
+                     double roof)
 {
     printf("%s{\"model\": ", b->rows_printed++ ? ",\n " : "[");
     print_json_text(q_engine_model(en)->path);
@@ -87,7 +88,8 @@ void bench_print_row(struct bench *b, const struct q_engine *en, const struct be
 
 void bench_print_roofs(const struct bench *b)
 {
-    printf("\nroofs, measured: %.1f GB/s read, %.0f GOP/s int8, %.0f GFLOP/s fp32\n", b->roofs.read * 1e-9, b->roofs.int8 * 1e-9, b->roofs.fp32 * 1e-9);
+    printf("\nroofs, measured: %.1f GB/s read, %.0f GOP/s int8, %.0f GFLOP/s fp32\n", b->roofs.read * 1e-9, b->roofs.int8 * 1e-9,
+           b->roofs.fp32 * 1e-9);
 }
 
 /* The larger of what memory and what arithmetic ask for, in percent of the time taken; *bound says which. */
@@ -105,7 +107,8 @@ static void line_json(const struct bench *b, const struct q_trace_line *l, const
     const char *bound;
     double pct = percent_of_roof(b, l, &bound);
     printf(",\n {\"trace\": \"%s\", \"depth\": %d, \"op\": \"%s\", \"shape\": \"%s\", \"calls\": %ld, \"us\": %.3f, \"bytes\": %.0f, "
-           "\"ops\": %.0f, \"percent_of_roof\": %.1f, \"bound\": \"%s\"}", test, depth, l->op, l->shape, l->calls, l->us, l->bytes, l->ops, pct, bound);
+           "\"ops\": %.0f, \"percent_of_roof\": %.1f, \"bound\": \"%s\"}",
+           test, depth, l->op, l->shape, l->calls, l->us, l->bytes, l->ops, pct, bound);
 }
 
 /* total: microseconds of all lines. */

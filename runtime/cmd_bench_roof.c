@@ -53,7 +53,8 @@ static double decode_bytes(const struct q_engine *en, int past, int streams)
     const struct q_model *m = q_engine_model(en);
     const char *k, *v;
     q_engine_kv_formats(en, &k, &v);
-    return weight_bytes(m) + streams * ((double)past * (double)kv_page_bytes(&m->config, k, v) / KV_PAGE + 2.0 * (double)states_slot_bytes(&m->config));
+    double kv = (double)past * (double)kv_page_bytes(&m->config, k, v) / KV_PAGE, states = (double)states_slot_bytes(&m->config);
+    return weight_bytes(m) + streams * (kv + 2.0 * states);
 }
 
 double bench_roof(const struct bench *b, const struct q_engine *en, const struct bench_test *t)

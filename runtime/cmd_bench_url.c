@@ -58,7 +58,8 @@ static void help(void)
 }
 
 static const struct option longs[] = {{"url", 1, 0, OPT_URL}, {"api-key", 1, 0, OPT_KEY}, {"model", 1, 0, 'm'}, {"cached", 0, 0, OPT_CACHED},
-    {"streams", 1, 0, OPT_STREAMS}, {"json", 0, 0, OPT_JSON}, {"quiet", 0, 0, 'q'}, {"version", 0, 0, CLI_VERSION}, {"help", 0, 0, 'h'}, {0, 0, 0, 0}};
+    {"streams", 1, 0, OPT_STREAMS}, {"json", 0, 0, OPT_JSON}, {"quiet", 0, 0, 'q'}, {"version", 0, 0, CLI_VERSION}, {"help", 0, 0, 'h'},
+    {0, 0, 0, 0}};
 
 static int parse_lengths(struct url_bench *b, char *list)
 {
@@ -247,8 +248,8 @@ static void print_row(const struct figures *f)
 {
     char cached[16] = "-";
     if (f->cached >= 0) snprintf(cached, sizeof cached, "%.0f", f->cached);
-    printf("| %6.0f | %6s | %9.1f ms | %15.1f | %12.2f | %9.2f | %9.2f | %12.2f |\n", f->prompt, cached, f->first_ms, f->read, f->decode, f->decode_min,
-           f->decode_max, f->total);
+    printf("| %6.0f | %6s | %9.1f ms | %15.1f | %12.2f | %9.2f | %9.2f | %12.2f |\n", f->prompt, cached, f->first_ms, f->read, f->decode,
+           f->decode_min, f->decode_max, f->total);
     fflush(stdout);
 }
 

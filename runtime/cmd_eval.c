@@ -241,7 +241,8 @@ static int same_file(const struct eval *v)
 static int open_files(struct eval *v, struct q_err *e)
 {
     if (v->against_path && !(v->against = fopen(v->against_path, "rb"))) return q_fail(e, Q_EIO, "%s: cannot open", v->against_path);
-    if (v->logits_path && v->against && same_file(v)) return q_fail(e, Q_EINPUT, "%s: --logits would overwrite the file of --against", v->logits_path);
+    if (v->logits_path && v->against && same_file(v))
+        return q_fail(e, Q_EINPUT, "%s: --logits would overwrite the file of --against", v->logits_path);
     if (v->logits_path && !(v->logits = fopen(v->logits_path, "wb"))) return q_fail(e, Q_EIO, "%s: cannot write", v->logits_path);
     v->row = malloc((size_t)v->vocab * sizeof(float));
     return v->row ? Q_OK : q_fail(e, Q_EMEM, "no memory for a row of %d logits", v->vocab);

@@ -188,8 +188,9 @@ static int cut(struct run *r, const struct q_engine *en, struct q_err *e)
     if (rc == Q_ELIMIT && r->cut == Q_CUT_NEVER)
         return q_fail(e, rc, "the prompt has %d tokens and the context is %d: %s, and --truncate head or middle cuts it", n, q_engine_ctx(en),
                       q_engine_ctx(en) < rope_limit(&q_engine_model(en)->config) ? "-c raises it" : "--rope-scaling yarn with -c goes beyond");
-    if (left_out) cli_fact(&r->cli, "the prompt has %d tokens and the context is %d: %d tokens of its %s were left out", n, q_engine_ctx(en), left_out,
-                           r->cut == Q_CUT_MIDDLE ? "middle" : "beginning");
+    if (left_out)
+        cli_fact(&r->cli, "the prompt has %d tokens and the context is %d: %d tokens of its %s were left out", n, q_engine_ctx(en), left_out,
+                 r->cut == Q_CUT_MIDDLE ? "middle" : "beginning");
     return rc;
 }
 

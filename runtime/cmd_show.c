@@ -215,7 +215,8 @@ static int show_session_file(const struct options *o)
     struct q_err e = { 0 };
     if (o->cards || o->check) return usage(o->cards ? "--fit" : "--check", " is about a model; this is a session's file");
     if (session_read_head(o->file, &h, &e)) return failed(&e);
-    if (o->json ? show_session_json(o->file, &h, stdout) : show_session_text(o->file, &h, stdout)) return failed(&(struct q_err){ .text = "no memory" });
+    if (o->json ? show_session_json(o->file, &h, stdout) : show_session_text(o->file, &h, stdout))
+        return failed(&(struct q_err){ .text = "no memory" });
     if (!fflush(stdout) && !ferror(stdout)) return 0;
     fprintf(stderr, "quarry show: could not write the result\n");
     return 1;

@@ -102,7 +102,8 @@ static int read_yarn(struct q_config *c, const struct gguf *g, struct q_err *e)
     if (!rc) rc = read_attention(c, g, e);
     if (rc) return rc;
     if (y->factor < 1 || y->factor > 10000)
-        return q_fail(e, Q_EINPUT, "%s: key '%s' is %g: expected 1 to 10000", gguf_path(g), config_key(c, "rope.scaling.factor").s, (double)y->factor);
+        return q_fail(e, Q_EINPUT, "%s: key '%s' is %g: expected 1 to 10000", gguf_path(g), config_key(c, "rope.scaling.factor").s,
+                      (double)y->factor);
     if (y->beta_fast <= y->beta_slow)
         return q_fail(e, Q_EINPUT, "%s: key '%s' is %g: expected more than yarn_beta_slow, %g", gguf_path(g),
                       config_key(c, "rope.scaling.yarn_beta_fast").s, (double)y->beta_fast, (double)y->beta_slow);

@@ -122,7 +122,8 @@ void cuda_unload(struct q_device *d, struct q_kernel *k)
 
 /* --- launching -------------------------------------------------------------------------------------------------------- */
 
-static int grid_of(const struct q_launch *l, const struct q_kernel *k, const struct q_phase *p, const struct q_extent *x, unsigned int grid[3], struct q_err *e)
+static int grid_of(const struct q_launch *l, const struct q_kernel *k, const struct q_phase *p, const struct q_extent *x, unsigned int grid[3],
+                   struct q_err *e)
 {
     for (int i = 0; i < 3; i++) {
         long n = q_axis_blocks(&p->grid[i], x), most = i ? MAX_GRID_YZ : 0x7FFFFFFF;

@@ -78,7 +78,9 @@ int device_open_at(struct q_device **d, const char *which, int threads, const st
 {
     int index;
     if (!which) which = "auto";
-    if (!device_name_good(which, &index)) return q_fail(e, Q_EINPUT, "a device is auto, cpu, cuda or cuda:N (cuda:N,without=mma: without its tensor cores; without=mma+dp4a: nor dp4a), not '%.60s'", which);
+    if (!device_name_good(which, &index))
+        return q_fail(e, Q_EINPUT, "a device is auto, cpu, cuda or cuda:N (cuda:N,without=mma: without its tensor cores; "
+                      "without=mma+dp4a: nor dp4a), not '%.60s'", which);
     if (!strcmp(which, "cpu")) return device_cpu_open(d, threads, e);
     if (!strcmp(which, "auto")) return open_auto(d, threads, at, e);
     return open_named(d, which, index, at, e);

@@ -123,7 +123,8 @@ static void explain_rates(const struct doctor_card *c, struct doctor_lines *out)
         if (times > 1)
             add(out, 0, "cuda:%d: %s at 1/%d of the rate: %s path; no software unlocks this", c->index, unit[i].what, times, best_int8(c));
     }
-    if (r->dp4a > 0 || r->mma_i8 > 0 || r->hfma2 > 0) add(out, 0, "cuda:%d: prompts are read by %s where the tuner finds nothing better", c->index, best_int8(c));
+    if (r->dp4a > 0 || r->mma_i8 > 0 || r->hfma2 > 0)
+        add(out, 0, "cuda:%d: prompts are read by %s where the tuner finds nothing better", c->index, best_int8(c));
 }
 
 static void explain_card(const struct doctor *d, const struct doctor_card *c, struct doctor_lines *out)
@@ -133,13 +134,17 @@ static void explain_card(const struct doctor *d, const struct doctor_card *c, st
         return;
     }
     if (c->problem[0]) add(out, 1, "cuda:%d: %.300s", c->index, c->problem);
-    if (!c->nvrtc[0]) add(out, 1, "cuda:%d: kernels cannot be built here: %.300s", c->index, *c->nvrtc_problem ? c->nvrtc_problem : "quarry-tune does not tell why");
+    if (!c->nvrtc[0])
+        add(out, 1, "cuda:%d: kernels cannot be built here: %.300s", c->index,
+            *c->nvrtc_problem ? c->nvrtc_problem : "quarry-tune does not tell why");
     if (c->card.cc == 60) add(out, 0, "cuda:%d: sm_60 has no dp4a: products go through half2 and fp32", c->index);
-    if (c->card.cc <= 72 && d->cuda) add(out, 0, "cuda:%d: keep the driver at the 580 series, the last for this card, and NVRTC at 12.x or older", c->index);
+    if (c->card.cc <= 72 && d->cuda)
+        add(out, 0, "cuda:%d: keep the driver at the 580 series, the last for this card, and NVRTC at 12.x or older", c->index);
     if (c->display) add(out, 0, "cuda:%d: a screen hangs on it: a kernel that runs for seconds is ended", c->index);
     explain_link(d, c, out);
     explain_rates(c, out);
-    if (!c->problem[0] && !(c->roofs.read > 0)) add(out, 1, "cuda:%d: no ceilings measured (%.200s); `quarry tune` measures them", c->index, c->roofs_problem);
+    if (!c->problem[0] && !(c->roofs.read > 0))
+        add(out, 1, "cuda:%d: no ceilings measured (%.200s); `quarry tune` measures them", c->index, c->roofs_problem);
 }
 
 void doctor_means(const struct doctor *d, struct doctor_lines *out)

@@ -117,7 +117,9 @@ static int open_kernels(struct q_engine *en, struct q_err *e)
 /* Somebody who asked for another format is told. */
 static void tell_kv(const struct q_engine *en, const struct q_engine_opts *asked)
 {
-    const char *other = asked->kv_k && strcmp(asked->kv_k, en->o.kv_k) ? asked->kv_k : asked->kv_v && strcmp(asked->kv_v, en->o.kv_v) ? asked->kv_v : NULL;
+    const char *other = asked->kv_k && strcmp(asked->kv_k, en->o.kv_k)   ? asked->kv_k
+                        : asked->kv_v && strcmp(asked->kv_v, en->o.kv_v) ? asked->kv_v
+                                                                         : NULL;
     if (other) engine_say(en, "KV: f32, not %s: --numerics reference keeps K and V as they are", other);
 }
 

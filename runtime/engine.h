@@ -40,7 +40,7 @@ struct q_engine_opts {
     int ctx_hint;                       /* tokens that the caller expects to need */
     int max_seqs;                       /* 0: 1; < 0: a sensible number for many clients: 4 on a CPU, 8 on a card */
     int kv_tokens;                      /* that all sequences may hold together; 0: max_seqs full contexts; at least one */
-    int fit;                            /* 1: where the plan does not fit, less of what was not chosen here: KV tokens, context (at least 4096), sequences */
+    int fit;                            /* 1: where the plan does not fit, less of what was not chosen: KV tokens, context (to 4096), sequences */
     int max_snaps;                      /* snapshots that may exist at once; 0: none; < 0: four more than sequences */
     const size_t *snap_bytes;           /* NULL, or instead of max_snaps: as many as these bytes hold, with two KV pages each; 0: none */
     int max_rows;                       /* rows a step; 0: 512 */

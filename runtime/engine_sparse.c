@@ -9,10 +9,11 @@ int engine_check_sparse(struct q_engine *en, struct q_err *e)
 {
     struct q_sparse *s = &en->o.sparse;
     if (!s->mass) return Q_OK;
-    if (!(s->mass > 0 && s->mass < 1)) return q_fail(e, Q_EINPUT, "sparse prefill keeps a share of attention's mass above 0 and below 1, not %g", s->mass);
+    if (!(s->mass > 0 && s->mass < 1))
+        return q_fail(e, Q_EINPUT, "sparse prefill keeps a share of attention's mass above 0 and below 1, not %g", s->mass);
     if (en->o.numerics == Q_STRICT || en->o.numerics == Q_REFERENCE)
-        return q_fail(e, Q_EINPUT, "sparse prefill leaves pages out, and which ones depends on the steps that a prompt is read in: numerics %s allows no such thing",
-                      q_numerics_name(en->o.numerics));
+        return q_fail(e, Q_EINPUT, "sparse prefill leaves pages out, and which ones depends on the steps that a prompt is read in: numerics %s "
+                      "allows no such thing", q_numerics_name(en->o.numerics));
     if (s->from <= 0) s->from = SPARSE_FROM;
     return Q_OK;
 }
@@ -21,7 +22,9 @@ void engine_tell_sparse(const struct q_engine *en)
 {
     const struct q_sparse *s = &en->o.sparse;
     if (s->share > 0) engine_say(en, "sparse prefill: a share of %g of the pages by chance, to time it; answers mean nothing", s->share);
-    else if (s->mass) engine_say(en, "sparse prefill: rows that see more than %d tokens read the pages with about %g %% of their attention; answers may differ", s->from, 100 * s->mass);
+    else if (s->mass)
+        engine_say(en, "sparse prefill: rows that see more than %d tokens read the pages with about %g %% of their attention; answers may differ",
+                   s->from, 100 * s->mass);
 }
 
 /* Pages read of pages seen, over the blocks of rows and KV heads that the last step had lists for. */

@@ -30,7 +30,8 @@ static int run_tapped(struct q_engine *en, const struct q_step *s, enum q_form f
         if (to > from) rc = en->device->ops->submit(en->device, &part, &x, NULL, e);
         if (!rc) rc = en->device->ops->wait(en->device, e);   /* `part` ends with this turn */
         size_t bytes = (size_t)s->n_rows * (size_t)n * sizeof(float);
-        if (!rc && i < s->n_taps) rc = en->device->ops->read(en->device, s->tap_out + (size_t)i * (size_t)s->n_rows * (size_t)n, en->scratch.x, bytes, e);
+        if (!rc && i < s->n_taps)
+            rc = en->device->ops->read(en->device, s->tap_out + (size_t)i * (size_t)s->n_rows * (size_t)n, en->scratch.x, bytes, e);
         from = to;
     }
     return rc;
@@ -153,9 +154,9 @@ int q_step_wait(struct q_engine *en, q_ticket t, struct q_result *r, struct q_er
     en->in_flight = 0;
     unsigned want = en->table.want;
     if (!rc && r)
-        *r = (struct q_result){.n_out = en->table.host.n_out, .n_vocab = en->model->config.n_vocab, .row = en->table.out_row, .id = en->id, .logprob = en->logprob,
-                               .logits = want & Q_WANT_LOGITS ? en->logits : NULL, .top_id = want & Q_WANT_TOP ? en->top_id : NULL,
-                               .top_value = en->top_value, .lse = en->lse};
+        *r = (struct q_result){.n_out = en->table.host.n_out, .n_vocab = en->model->config.n_vocab, .row = en->table.out_row, .id = en->id,
+                               .logprob = en->logprob, .logits = want & Q_WANT_LOGITS ? en->logits : NULL,
+                               .top_id = want & Q_WANT_TOP ? en->top_id : NULL, .top_value = en->top_value, .lse = en->lse};
     return rc;
 }
 
@@ -178,7 +179,8 @@ int q_prefill(struct q_engine *en, struct q_seq *s, const int *ids, int n, int c
     if (chunk <= 0 || chunk > en->o.max_rows) chunk = en->o.max_rows;
     if (n < 1) return q_fail(e, Q_EINPUT, "there is nothing to read: expected at least one token");
     if (q_seq_length(s) + n > en->o.ctx)
-        return q_fail(e, Q_ELIMIT, "the prompt has %d tokens; with %d in the sequence they do not fit the context of %d", n, q_seq_length(s), en->o.ctx);
+        return q_fail(e, Q_ELIMIT, "the prompt has %d tokens; with %d in the sequence they do not fit the context of %d", n, q_seq_length(s),
+                      en->o.ctx);
     struct q_row *rows = malloc((size_t)chunk * sizeof *rows);
     if (!rows) return q_fail(e, Q_EMEM, "no memory for a step of %d rows", chunk);
     int rc = Q_OK;

@@ -30,7 +30,8 @@ int file_open(const char *path, size_t *bytes, struct q_err *e);
 int file_read(const char *path, size_t max, char **data, size_t *n, struct q_err *e);
 /* Temp file beside it, fsync, rename, which also replaces a link; Q_EINPUT where a folder, a FIFO or a device has the name. */
 int file_write(const char *path, const void *data, size_t n, struct q_err *e);
-/* A file made by file_write gets the mode of files that are meant for others: 0666 less the umask (read and set: not beside threads that make files). */
+/* A file made by file_write gets the mode of files that are meant for others: 0666 less the umask (read and set: not beside threads that make
+ * files). */
 int file_let_read(const char *path, struct q_err *e);
 /* All that comes, at most max + 1 bytes, and a zero byte behind them: *data [*n], malloc'd. Else -1 and errno. */
 int file_get_all(int fd, size_t max, char **data, size_t *n);

@@ -129,7 +129,8 @@ static int load(struct kset *k, const struct record *r, struct answer *a, struct
     char path[Q_PATH];
     struct q_err why;
     if (!o) return q_fail(e, Q_EMISS, "%s: the record names no object", r->kernel);
-    if (d->cuda && record_object_cuda(o) > d->cuda / 1000) return q_fail(e, Q_EMISS, "%s: its object is of %s, and the driver is older", r->kernel, o->compiler);
+    if (d->cuda && record_object_cuda(o) > d->cuda / 1000)
+        return q_fail(e, Q_EMISS, "%s: its object is of %s, and the driver is older", r->kernel, o->compiler);
     int bad = store_object(k->store, o->name, path, e);
     if (bad) return bad;
     if (!d->ops->load(d, path, r->kernel, &r->launch, &a->kernel, &why)) return Q_OK;
@@ -278,7 +279,8 @@ static int complete(struct kset *k, const struct q_model *m, struct q_err *e)
     if (r || !k->missing) return r;
     int built = k->refused == k->missing ? Q_OK : build_missing(k, &why);
     if ((r = resolve(k, m, 1, e))) return r;
-    if (!k->missing && k->refused) say(k, "default params take the place of %d winners that the driver refuses; the first: %s", k->refused, k->first_refused);
+    if (!k->missing && k->refused)
+        say(k, "default params take the place of %d winners that the driver refuses; the first: %s", k->refused, k->first_refused);
     else if (!k->missing && built) say(k, "default params take the place of winners that could not be built: %s", why.text);
     if (!k->missing) return Q_OK;
     if (k->refused) return q_fail(e, Q_EUNSUP, "the driver refuses %d of %d kernels; the first: %s", k->refused, k->problems.n, k->first_refused);

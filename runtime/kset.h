@@ -26,16 +26,17 @@ struct q_problem {
 };
 int q_problem_is(const struct q_problem *a, const struct q_problem *b);
 
-/* All problems of a model, each once, in a stable order; those that differ in their buckets alone stand together, smallest first. Weight layouts come first as problems of the pseudo op "layout"
- * (type, n, k); `layout_of(arg, type, n, k)` answers with the layout chosen for such a weight and is asked while the list is made.
- * A card with memory of its own also needs what brings weights there: repack, synth. kv: format of K and V ("f16"; numerics reference uses "f32" for both and fp32 activations). */
+/* All problems of a model, each once, in a stable order; those that differ in their buckets alone stand together, smallest first. Weight layouts
+ * come first as problems of the pseudo op "layout" (type, n, k); `layout_of(arg, type, n, k)` answers with the layout chosen for such a weight and
+ * is asked while the list is made. A card with memory of its own also needs what brings weights there: repack, synth. kv: format of K and V ("f16";
+ * numerics reference uses "f32" for both and fp32 activations). */
 struct q_problem_list {
     struct q_problem *p;       /* owned */
     int n;
 };
 typedef const char *(*q_layout_of)(void *arg, const char *type, long n, long k);
-int kset_problems(const struct q_model *m, const struct q_card *card, enum q_numerics numerics, const char *kv_k, const char *kv_v, int sparse, q_layout_of layout_of, void *arg,
-                  struct q_problem_list *out, struct q_err *e);
+int kset_problems(const struct q_model *m, const struct q_card *card, enum q_numerics numerics, const char *kv_k, const char *kv_v, int sparse,
+                  q_layout_of layout_of, void *arg, struct q_problem_list *out, struct q_err *e);
 
 struct kset_opts {
     struct q_device *device;               /* loads the objects; its card is the set's */

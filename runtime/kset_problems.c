@@ -263,8 +263,9 @@ static int bring_part(void *user, const struct q_part *p, int layer, struct q_te
 static void add_ceilings(struct build *b)
 {
     const struct q_card *c = b->card;
-    struct { const char *what; int has; } all[] = { { "read", 1 }, { "ffma", 1 }, { "dp4a", c->cc >= 61 && !c->without_dp4a }, { "hfma2", c->cc == 60 || c->cc == 62 || c->cc >= 70 },
-                                                    { "mma_f16", (c->cc == 70 || c->cc == 72 || c->cc >= 75) && !c->without_mma }, { "mma_i8", c->cc >= 75 && !c->without_mma } };
+    int half = c->cc == 60 || c->cc == 62 || c->cc >= 70, tensor = (c->cc == 70 || c->cc == 72 || c->cc >= 75) && !c->without_mma;
+    struct { const char *what; int has; } all[] = { { "read", 1 }, { "ffma", 1 }, { "dp4a", c->cc >= 61 && !c->without_dp4a }, { "hfma2", half },
+                                                    { "mma_f16", tensor }, { "mma_i8", tensor && c->cc >= 75 } };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (!all[i].has) continue;
         snprintf(b->shape, sizeof b->shape, "what=%s", all[i].what);
@@ -282,11 +283,12 @@ static void add_ends(struct build *b)
     add(b, "sample");
 }
 
-int kset_problems(const struct q_model *m, const struct q_card *card, enum q_numerics numerics, const char *kv_k, const char *kv_v, int sparse, q_layout_of layout, void *arg,
-                  struct q_problem_list *out, struct q_err *e)
+int kset_problems(const struct q_model *m, const struct q_card *card, enum q_numerics numerics, const char *kv_k, const char *kv_v, int sparse,
+                  q_layout_of layout, void *arg, struct q_problem_list *out, struct q_err *e)
 {
     if (numerics == Q_REFERENCE) kv_k = kv_v = "f32";
-    struct build b = { .m = m, .card = card, .numerics = numerics, .kv_k = kv_k, .kv_v = kv_v, .sparse = sparse, .layout_of = layout, .arg = arg, .out = out, .e = e };
+    struct build b = { .m = m, .card = card, .numerics = numerics, .kv_k = kv_k, .kv_v = kv_v, .sparse = sparse, .layout_of = layout, .arg = arg,
+                       .out = out, .e = e };
     memset(out, 0, sizeof *out);
     add_layout(&b, &m->embd);
     each_matrix(&b, layout_matrix);

@@ -157,6 +157,6 @@ int q_cut_prompt(const struct tokenizer *t, struct tok_ids *ids, int ctx, int ma
     free(c.turn);
     *left_out = n - (int)ids->n;
     if (good) return Q_OK;
-    return q_fail(e, Q_ELIMIT, "the prompt has %d tokens, of which %d have to stay, and a context of %d has room for %d beside the answer", n, c.total,
-                  ctx, goal);
+    return q_fail(e, Q_ELIMIT, "the prompt has %d tokens, of which %d have to stay, and a context of %d has room for %d beside the answer", n,
+                  c.total, ctx, goal);
 }

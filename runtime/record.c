@@ -95,7 +95,8 @@ static void take_phase(struct reader *rd, const cJSON *o, struct q_phase *p)
     const cJSON *grid = cJSON_GetObjectItemCaseSensitive(o, "grid");
     take_int(rd, o, "threads", MOST_THREADS, &threads);
     take_int(rd, o, "smem", MOST_SMEM, &smem);
-    if (!rd->failed && (threads < 1 || threads % WARP)) rd->failed = q_fail(rd->e, Q_EINPUT, "%s: %ld threads are no whole warps", rd->where, threads);
+    if (!rd->failed && (threads < 1 || threads % WARP))
+        rd->failed = q_fail(rd->e, Q_EINPUT, "%s: %ld threads are no whole warps", rd->where, threads);
     if (!rd->failed && cJSON_GetArraySize(grid) != 3) rd->failed = q_fail(rd->e, Q_EINPUT, "%s: 'grid' has no three axes", rd->where);
     for (int i = 0; i < 3; i++) take_axis(rd, cJSON_GetArrayItem(grid, i), &p->grid[i]);
     p->threads = (int)threads;

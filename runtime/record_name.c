@@ -55,5 +55,6 @@ static int is_choice(const struct record *r)
 int record_check(const struct record *r, const char *where, struct q_err *e)
 {
     if (r->kernel[0] ? is_named(r) : is_choice(r)) return Q_OK;
-    return q_fail(e, Q_EINPUT, "%s: damaged record: '%.160s' is not what %s, its shape and its params name", where, r->kernel[0] ? r->kernel : r->layout, r->op);
+    return q_fail(e, Q_EINPUT, "%s: damaged record: '%.160s' is not what %s, its shape and its params name", where,
+                  r->kernel[0] ? r->kernel : r->layout, r->op);
 }

@@ -16,8 +16,10 @@ int q_sampling_check(const struct q_sampling_params *p, struct q_err *e)
     if (!in_range(p->top_p, 1e-9, 1)) return q_fail(e, Q_EINPUT, "top_p must be above 0 and at most 1, not %g", (double)p->top_p);
     if (!in_range(p->min_p, 0, 1)) return q_fail(e, Q_EINPUT, "min_p must be between 0 and 1, not %g", (double)p->min_p);
     if (!in_range(p->repeat, 1e-3, 1e3)) return q_fail(e, Q_EINPUT, "the repeat penalty must be above 0, not %g", (double)p->repeat);
-    if (!in_range(p->frequency, -100, 100)) return q_fail(e, Q_EINPUT, "the frequency penalty must be between -100 and 100, not %g", (double)p->frequency);
-    if (!in_range(p->presence, -100, 100)) return q_fail(e, Q_EINPUT, "the presence penalty must be between -100 and 100, not %g", (double)p->presence);
+    if (!in_range(p->frequency, -100, 100))
+        return q_fail(e, Q_EINPUT, "the frequency penalty must be between -100 and 100, not %g", (double)p->frequency);
+    if (!in_range(p->presence, -100, 100))
+        return q_fail(e, Q_EINPUT, "the presence penalty must be between -100 and 100, not %g", (double)p->presence);
     return Q_OK;
 }
 

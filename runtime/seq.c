@@ -127,7 +127,8 @@ void q_snap_close(struct q_snap *snap)
 int q_seq_pretend(struct q_seq *s, int n, struct q_err *e)
 {
     struct q_memory *m = s->memory;
-    if (n < s->length || n > m->ctx) return q_fail(e, Q_ELIMIT, "a sequence of %d tokens cannot pretend to hold %d of at most %d", s->length, n, m->ctx);
+    if (n < s->length || n > m->ctx)
+        return q_fail(e, Q_ELIMIT, "a sequence of %d tokens cannot pretend to hold %d of at most %d", s->length, n, m->ctx);
     int rc = seq_grow(s, n - s->length, e);
     if (!rc) s->length = n;
     return rc;

@@ -93,7 +93,8 @@ static int reap(pid_t pid, int kill_it, int *status)
 static int tell_death(const char *name, pid_t pid, struct q_err *e)
 {
     int status = 0;
-    if (reap(pid, 0, &status) || !WIFSIGNALED(status)) return q_fail(e, Q_EIO, "%s: the library does not open: it is damaged, opening it ends the program", name);
+    if (reap(pid, 0, &status) || !WIFSIGNALED(status))
+        return q_fail(e, Q_EIO, "%s: the library does not open: it is damaged, opening it ends the program", name);
     return q_fail(e, Q_EIO, "%s: the library does not open: it is damaged, opening it ends in %s", name, strsignal(WTERMSIG(status)));
 }
 
@@ -129,7 +130,8 @@ int shared_object_try(const char *name, int seconds, shared_object_ask ask, void
         child(name, ask, answer, n, fd[1]);
     }
     close(fd[1]);
-    rc = pid < 0 ? q_fail(e, Q_EIO, "%s: cannot start a process to open it: %s", name, strerror(errno)) : listen_to(name, pid, fd[0], seconds, answer, n, e);
+    rc = pid < 0 ? q_fail(e, Q_EIO, "%s: cannot start a process to open it: %s", name, strerror(errno))
+                 : listen_to(name, pid, fd[0], seconds, answer, n, e);
     close(fd[0]);
     return rc;
 }

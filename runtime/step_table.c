@@ -80,7 +80,8 @@ static int check_sampling(const struct q_step_table *t, const struct q_sampling 
     if (s->n_bias > MAX_BIAS) return q_fail(e, Q_ELIMIT, "row %d has %d logit biases, at most %d are possible", row, s->n_bias, MAX_BIAS);
     for (int i = 0; i < s->n_bias; i++)
         if (s->bias_id[i] < 0 || s->bias_id[i] >= t->size.n_vocab || !isfinite(s->bias[i]))
-            return q_fail(e, Q_EINPUT, "row %d: logit bias %d is for id %d of %d, value %g", row, i, s->bias_id[i], t->size.n_vocab, (double)s->bias[i]);
+            return q_fail(e, Q_EINPUT, "row %d: logit bias %d is for id %d of %d, value %g", row, i, s->bias_id[i], t->size.n_vocab,
+                          (double)s->bias[i]);
     if (s->n_history > t->size.n_vocab)
         return q_fail(e, Q_ELIMIT, "row %d has %d ids of history, at most the vocabulary's %d are possible", row, s->n_history, t->size.n_vocab);
     return q_sampling_check(&s->p, e);
@@ -90,7 +91,8 @@ static int check_row(const struct q_step_table *t, const struct q_step *s, int i
 {
     const struct q_row *r = &s->rows[i];
     if (!r->seq) return q_fail(e, Q_EINPUT, "row %d belongs to no sequence", i);
-    if (r->token < -1 || r->token >= t->size.n_vocab) return q_fail(e, Q_EINPUT, "row %d: token %d is not in the vocabulary of %d", i, r->token, t->size.n_vocab);
+    if (r->token < -1 || r->token >= t->size.n_vocab)
+        return q_fail(e, Q_EINPUT, "row %d: token %d is not in the vocabulary of %d", i, r->token, t->size.n_vocab);
     if (r->token == -1 && !r->embd) return q_fail(e, Q_EINPUT, "row %d has neither a token nor an embedding", i);
     if (r->parent >= 0 && r->parent != i - 1) return q_fail(e, Q_EUNSUP, "row %d follows row %d; only chains of rows are supported", i, r->parent);
     if (r->pos[0] >= 1 << 24 || r->pos[1] >= 1 << 24 || r->pos[2] >= 1 << 24)
@@ -110,7 +112,8 @@ static int gather_seqs(struct q_step_table *t, const struct q_step *s, struct q_
         needed += seq_pages_needed(q, n);
         if (q->in_step >= 0) rc = q_fail(e, Q_EINPUT, "the rows of a sequence must be contiguous; row %d returns to one that ended", i);
         else if (t->n_seqs == t->size.max_seqs) rc = q_fail(e, Q_ELIMIT, "a step of more than %d sequences", t->size.max_seqs);
-        else if (q->length + n > m->ctx) rc = q_fail(e, Q_ELIMIT, "%d tokens do not fit: the sequence holds %d and the context is %d", n, q->length, m->ctx);
+        else if (q->length + n > m->ctx)
+            rc = q_fail(e, Q_ELIMIT, "%d tokens do not fit: the sequence holds %d and the context is %d", n, q->length, m->ctx);
         else if (needed > m->kv->n_free) rc = q_fail(e, Q_ELIMIT, "%d KV pages are needed and %d are free", needed, m->kv->n_free);
         else {
             q->in_step = t->n_seqs;
@@ -134,7 +137,8 @@ static int check_keeps(const struct q_step *s, struct q_err *e)
 int step_table_check(struct q_step_table *t, const struct q_step *s, struct q_err *e)
 {
     int outs = 0;
-    if (s->n_rows < 1 || s->n_rows > t->size.max_rows) return q_fail(e, Q_ELIMIT, "a step of %d rows; 1 to %d are possible", s->n_rows, t->size.max_rows);
+    if (s->n_rows < 1 || s->n_rows > t->size.max_rows)
+        return q_fail(e, Q_ELIMIT, "a step of %d rows; 1 to %d are possible", s->n_rows, t->size.max_rows);
     for (int i = 0; i < s->n_rows; i++) {
         int rc = check_row(t, s, i, e);
         if (rc) return rc;

@@ -41,7 +41,8 @@ int store_read(struct record *r, const struct store_layer *l, const char *path, 
 /* Whether the record is about the key's problem, on any card. */
 int store_answers(const struct record *r, const struct store_key *k);
 /* Every readable record of an op (NULL: of all) that a layer has for a card's folder, names or lines ascending. Non-zero from fn stops. */
-int store_each_in(struct store *s, int layer, const char *folder, const char *op, int (*fn)(void *arg, const struct record *r, const char *path), void *arg);
+int store_each_in(struct store *s, int layer, const char *folder, const char *op, int (*fn)(void *arg, const struct record *r, const char *path),
+                  void *arg);
 int store_cards_in(const struct store *s, int layer, int (*fn)(void *arg, int layer, const char *folder), void *arg);
 
 /* store_work.c: at the end of a store */

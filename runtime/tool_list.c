@@ -118,7 +118,8 @@ static unsigned kinds_of_word(const char *w)
         {"string", Q_KIND_STRING}, {"integer", Q_KIND_NUMBER}, {"number", Q_KIND_NUMBER}, {"boolean", Q_KIND_BOOLEAN}, {"null", Q_KIND_NULL},
         {"array", Q_KIND_ARRAY}, {"object", Q_KIND_OBJECT},
         /* Python's own words, which hand-written schemas use */
-        {"str", Q_KIND_STRING}, {"int", Q_KIND_NUMBER}, {"float", Q_KIND_NUMBER}, {"bool", Q_KIND_BOOLEAN}, {"list", Q_KIND_ARRAY}, {"dict", Q_KIND_OBJECT},
+        {"str", Q_KIND_STRING}, {"int", Q_KIND_NUMBER}, {"float", Q_KIND_NUMBER}, {"bool", Q_KIND_BOOLEAN}, {"list", Q_KIND_ARRAY},
+        {"dict", Q_KIND_OBJECT},
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strcmp(w, words[i].word)) return words[i].kinds;

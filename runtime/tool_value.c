@@ -50,7 +50,8 @@ static const struct word *find_word(const struct q_tool_value *v, const char *s,
 {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const struct word *w = &words[i];
-        if (v->kinds & w->kind && ((n == strlen(w->json) && !memcmp(s, w->json, n)) || (n == strlen(w->python) && !memcmp(s, w->python, n)))) return w;
+        if (v->kinds & w->kind && ((n == strlen(w->json) && !memcmp(s, w->json, n)) || (n == strlen(w->python) && !memcmp(s, w->python, n))))
+            return w;
     }
     return NULL;
 }

@@ -97,7 +97,8 @@ static int make(struct upload *u, const struct q_weight *w, struct q_err *e)
     char *dst = (char *)(uintptr_t)w->data;
     const struct q_tensor *shaped = w->layout->pack ? whole_of(u, w) : w->tensor;
     if (!w->layout->pack) dst += w->row0 * q_row_bytes(w->tensor->format, w->tensor->k);
-    struct synth_args args = {.dst = dst, .row0 = w->layout->pack ? w->row0 : 0, .n_rows = w->tensor->n, .seed = r.seed, .std = r.std, .from = r.from, .to = r.to};
+    struct synth_args args = {.dst = dst, .row0 = w->layout->pack ? w->row0 : 0, .n_rows = w->tensor->n, .seed = r.seed, .std = r.std, .from = r.from,
+                              .to = r.to};
     shape_synth(shape, sizeof shape, shaped, w->layout->name);
     int rc = launch(u, "synth", shape, &args, sizeof args, e);
     if (!rc) tell(u, w->tensor->bytes);

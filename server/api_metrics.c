@@ -57,8 +57,8 @@ static void put_cache(const struct queue_counts *c, struct text *t)
     const char *name = "prompt_cache_total";
     expo_head(t, name, "counter",
               "Prompts by their beginning: hit (slot: an answer's own sequence; device, host, disk: a checkpoint there), or miss: empty "
-              "(nothing kept), different (what is kept begins otherwise), evicted (it was kept, and gone for others), no_place (it goes another way, and its state "
-              "was not kept there), busy (the same, in use).");
+              "(nothing kept), different (what is kept begins otherwise), evicted (it was kept, and gone for others), no_place (it goes another "
+              "way, and its state was not kept there), busy (the same, in use).");
     for (int r = Q_REUSE_SLOT; r < Q_REUSE_KINDS; r++) {
         expo_label(&labels, "result", r <= Q_REUSE_DISK ? "hit" : "miss");
         put_labelled(t, &labels, name, "reason", q_reuse_name(r), c->reuse[r]);

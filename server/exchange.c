@@ -69,8 +69,8 @@ static const char *tell_difference(const struct exchange *x, char *to, size_t ca
     int n = snprintf(to, cap, "; token %d differs", a->n_shared);
     if (x->sv->o.log_text) {
         struct tok_str is = tok_piece(tk, ids->at[a->n_shared]), was = tok_piece(tk, a->other);
-        n += snprintf(to + n, cap - (size_t)n, ": '%.*s' was '%.*s'", (int)(is.n < 40 ? is.n : 40), is.at ? is.at : "", (int)(was.n < 40 ? was.n : 40),
-                      was.at ? was.at : "");
+        n += snprintf(to + n, cap - (size_t)n, ": '%.*s' was '%.*s'", (int)(is.n < 40 ? is.n : 40), is.at ? is.at : "",
+                      (int)(was.n < 40 ? was.n : 40), was.at ? was.at : "");
     }
     if (a->message) snprintf(to + n, cap - (size_t)n, ", in message %d (%s)", a->message, a->role[0] ? a->role : "no role");
     return to;

@@ -79,7 +79,8 @@ struct form {
 
 /* Answers rq. Takes the contents of *ask and the form's state (NULL: there was no memory for it). */
 void exchange(struct http_request *rq, struct ask *ask, const struct form *form, void *f);
-/* The same from the request's body: reads it, and answers or tells what is wrong. Under load it is refused before it is read. open: the form's state. */
+/* The same from the request's body: reads it, and answers or tells what is wrong. Under load it is refused before it is read. open: the form's
+ * state. */
 void exchange_body(struct http_request *rq, int (*read)(struct ask *a, struct server *sv, const char *body, size_t n, struct api_error *x),
                    const struct form *form, void *(*open)(struct server *sv, const struct ask *ask));
 /* Non-zero: so much waits that nothing more is taken, and rq was told so. Asked before a body is read, since under load a refusal must be cheap;

@@ -12,7 +12,8 @@ static int refuse_block(struct translation *r, const char *where, const char *ty
 {
     if (is(type, "image"))
         return api_fail(r->x, 400, "unsupported_content", where, "%s: this model has no vision part, so images cannot be read", where);
-    return api_fail(r->x, 400, "unsupported_content", where, "%s: blocks of type '%.40s' are not supported here by this version", where, type ? type : "");
+    return api_fail(r->x, 400, "unsupported_content", where, "%s: blocks of type '%.40s' are not supported here by this version", where,
+                    type ? type : "");
 }
 
 /* A string, or a list of text blocks joined by newlines; absent is empty. */
@@ -58,7 +59,8 @@ static int read_assistant_block(struct translation *r, const cJSON *block, struc
     const char *id = word(block, "id"), *name = word(block, "name");
     if (is(type, "text") && text) chat_body_said(&r->body, text, strlen(text));
     else if (is(type, "thinking") && thought) chat_body_thought(&r->body, thought, strlen(thought));
-    else if (is(type, "tool_use") && id && name && cJSON_IsObject(member(block, "input"))) chat_body_call(&r->body, id, name, span_member(raw, "input"));
+    else if (is(type, "tool_use") && id && name && cJSON_IsObject(member(block, "input")))
+        chat_body_call(&r->body, id, name, span_member(raw, "input"));
     else if (is(type, "text") || is(type, "thinking") || is(type, "tool_use"))
         return api_fail(r->x, 400, NULL, where, "%s: expected a %s block to have %s", where, type,
                         is(type, "tool_use") ? "id, name and input, an object" : "its text");
@@ -134,7 +136,8 @@ static int read_tools(struct translation *r)
         s = span_next(list, s);
         if (is_server_tool(type)) continue;
         if (!name || !cJSON_IsObject(member(t, "input_schema")))
-            return api_fail(r->x, 400, NULL, "tools", "tools[%d]: expected name and input_schema (type '%.40s' is not one that runs here)", i, type ? type : "custom");
+            return api_fail(r->x, 400, NULL, "tools", "tools[%d]: expected name and input_schema (type '%.40s' is not one that runs here)", i,
+                            type ? type : "custom");
         chat_body_tool(&r->body, name, word(t, "description"), span_member(s, "input_schema"));
     }
     return 0;
@@ -171,8 +174,8 @@ static int read_format(struct translation *r)
 static int read_rest(struct translation *r, int counting)
 {
     /* Of the same meaning in both. Names that only this server knows may be used here too. */
-    static const char *const same[] = {"temperature", "top_p", "top_k", "min_p", "seed", "stream", "chat_template_kwargs", "thinking", "enable_thinking",
-                                       "truncate"};
+    static const char *const same[] = {"temperature", "top_p", "top_k", "min_p", "seed", "stream", "chat_template_kwargs", "thinking",
+                                       "enable_thinking", "truncate"};
     long long most = field_int(&r->f, "max_tokens", 1, 1 << 30, counting ? 1 : 0);
     if (fields_bad(&r->f)) return -1;
     if (!most) return api_fail(r->x, 400, NULL, "max_tokens", "field 'max_tokens' is required");

@@ -6,7 +6,8 @@
 #include <stdio.h>
 
 static const struct unsupported unsupported[] = {
-    {"previous_response_id", NULL}, {"conversation", NULL}, {"background", NULL}, {"prompt", NULL}, {"max_tool_calls", NULL}, {"context_management", NULL}
+    {"previous_response_id", NULL}, {"conversation", NULL}, {"background", NULL}, {"prompt", NULL}, {"max_tool_calls", NULL},
+    {"context_management", NULL}
 };
 
 /* ---- items ---- */
@@ -85,7 +86,8 @@ static int read_item(struct translation *r, const cJSON *item, struct span raw, 
     if (is(type, "function_call_output")) return read_output(r, item, where);
     if (is(type, "reasoning")) return read_reasoning(r, item);
     if (is(type, "item_reference"))
-        return api_fail(r->x, 400, "unsupported_content", where, "%s: nothing is stored here, so items cannot be referred to: send them whole", where);
+        return api_fail(r->x, 400, "unsupported_content", where, "%s: nothing is stored here, so items cannot be referred to: send them whole",
+                        where);
     return refuse(r, where, type);
 }
 
@@ -118,7 +120,8 @@ static int read_tools(struct translation *r)
         if (!word(t, "type")) return api_fail(r->x, 400, NULL, "tools", "tools[%d]: expected a type", i);
         if (!is(word(t, "type"), "function")) continue;
         if (!word(t, "name")) return api_fail(r->x, 400, NULL, "tools", "tools[%d]: expected a name", i);
-        chat_body_tool(&r->body, word(t, "name"), word(t, "description"), cJSON_IsObject(member(t, "parameters")) ? span_member(s, "parameters") : (struct span){0});
+        chat_body_tool(&r->body, word(t, "name"), word(t, "description"),
+                       cJSON_IsObject(member(t, "parameters")) ? span_member(s, "parameters") : (struct span){0});
     }
     return 0;
 }
