@@ -1,4 +1,5 @@
 #include "constrain_mask.h"
+#include "constrain_alike.h"
 #include "constrain_text.h"
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,8 @@ struct walk {
     const struct trees *trees;
     int part; /* of the trees */
     const struct tree *tree; /* that is walked */
+    const struct alike *alike; /* the spot's rule tells few bytes apart; NULL */
+    int no_plain;              /* it does not let all plain characters pass: no need to find out */
     uint32_t *bits;
     int depth;
     int *end; /* [MAX_ENDS], NULL: not asked for */
@@ -88,6 +91,43 @@ static void walk(struct walk *w, int state, int root)
     pda_work(s, (size_t)visited);
 }
 
+static void allow_alike(struct walk *w, const struct alike_tree *t, const struct alike_node *x)
+{
+    for (int k = x->id; k < x->id + x->n_id && x->bits < 0; k++) allow(w, t->id[k]);
+    if (x->bits < 0) return;
+    add_bits(w->bits, t->bits + (size_t)x->bits * (size_t)w->trees->n_words, w->trees->n_words);
+    w->n_id += x->n_id;
+}
+
+static void end_alike(struct walk *w, const struct alike_tree *t, const struct alike_node *x)
+{
+    int room = MAX_ENDS - w->n_end, n = x->n_inner < room ? x->n_inner : room;
+    if (n > 0) memcpy(w->end + w->n_end, t->inner + x->inner, sizeof *w->end * (size_t)n);
+    w->n_end += x->n_inner < room ? x->n_inner : room + 1;
+}
+
+/* As walk, from the root: each text of the rule's kinds of bytes once. */
+static void walk_alike(struct walk *w, int state)
+{
+    struct pda *s = w->s;
+    const struct alike_tree *t = w->alike->part + w->part;
+    int path[TREE_MAX_DEPTH + 1] = {state}, i = 1, visited = 0;
+    for (; i < t->n && !s->rc; visited++) {
+        const struct alike_node *at = t->node + i;
+        int to = pda_step(s, path[at->depth - 1], s->p->class_of[at->byte]);
+        if (!to) {
+            i = at->end;
+            continue;
+        }
+        allow_alike(w, t, at);
+        if (s->state[to].reach > w->depth) w->depth = s->state[to].reach;
+        if (w->end && s->state[to].may_end && w->n_end <= MAX_ENDS) end_alike(w, t, at);
+        path[at->depth] = to;
+        i++;
+    }
+    pda_work(s, (size_t)visited);
+}
+
 /* Takes the tokens of a subtree back; the list is then no more what the bits are. */
 static void forbid(struct walk *w, int root)
 {
@@ -131,11 +171,12 @@ static void walk_part(struct walk *w, int state)
 {
     w->tree = NULL;
     struct walk before = *w;
-    int plain = allow_plain(w, state);
+    int plain = !w->no_plain && allow_plain(w, state);
     if (!plain && w->tree != before.tree) forbid(w, 0);
     if (!plain) *w = before;
     w->tree = (plain ? w->trees->rest : w->trees->part) + w->part;
-    walk(w, state, 0);
+    if (!plain && w->alike) walk_alike(w, state);
+    else walk(w, state, 0);
 }
 
 static int keep_ids(struct pda *s, struct local *l, const struct walk *w)
@@ -179,6 +220,8 @@ static struct local *local_of(struct pda *s, const struct trees *trees, int part
         return s->rc ? NULL : (s->spot[spot].local[part] = l);
     }
     struct walk w = {.s = s, .trees = trees, .part = part, .most_id = trees->n_words / 4};
+    w.alike = alike_of(s->p, s->spots.item[spot].at, s->spots.item[spot].n);
+    w.no_plain = w.alike && pda_spot_plain(s, spot) < 0;
     w.bits = calloc((size_t)trees->n_words, sizeof *w.bits);
     w.end = malloc(sizeof *w.end * (size_t)(MAX_ENDS + w.most_id + 1));
     if (!w.bits || !w.end) return free(w.bits), free(w.end), pda_fail(s, Q_EMEM), NULL;
@@ -211,20 +254,30 @@ static int add_frame(struct walk *w, int spot, int stack)
     return 1;
 }
 
-/* The state's mask by a walk through all of it, or one that was kept. */
+/* The state's mask by a walk through all of it. */
 static void walk_whole(struct walk *w, int state)
 {
-    struct pda *s = w->s;
-    size_t bytes = sizeof *w->bits * (size_t)w->trees->n_words;
-    for (int i = 0; i < WHOLE_MASKS; i++)
-        if (state && s->whole[i].state == state) return (void)memcpy(w->bits, s->whole[i].bits, bytes);
-    memset(w->bits, 0, bytes);
+    memset(w->bits, 0, sizeof *w->bits * (size_t)w->trees->n_words);
     for (w->part = 0; w->part < TREES; w->part++) walk_part(w, state);
-    struct whole_mask *keep_at = s->whole + s->n_whole++ % WHOLE_MASKS;
-    if (!keep_at->bits) keep_at->bits = pda_arena_take(&s->arena, bytes);
-    if (!keep_at->bits) return (void)pda_fail(s, Q_EMEM);
-    keep_at->state = s->rc ? 0 : state;
-    memcpy(keep_at->bits, w->bits, bytes);
+}
+
+/* ---- masks that took long ---- */
+
+static const uint32_t *find_whole(const struct pda *s, int state)
+{
+    for (int i = 0; i < WHOLE_MASKS; i++)
+        if (state && s->whole[i].state == state) return s->whole[i].bits;
+    return NULL;
+}
+
+static void keep_whole(struct pda *s, int state, const uint32_t *bits, int n_words)
+{
+    struct whole_mask *at = s->whole + s->n_whole++ % WHOLE_MASKS;
+    size_t bytes = sizeof *bits * (size_t)n_words;
+    if (!at->bits) at->bits = pda_arena_take(&s->arena, bytes);
+    if (!at->bits) return (void)pda_fail(s, Q_EMEM);
+    at->state = state;
+    memcpy(at->bits, bits, bytes);
 }
 
 static int said(const struct pda *s, struct q_err *e)
@@ -241,22 +294,31 @@ static int is_empty(const uint32_t *bits, int n)
     return 1;
 }
 
-int mask_fill(struct pda *s, const struct trees *trees, int state, uint32_t *bits, struct q_err *e)
+static void put_together(struct walk *w, int state)
 {
-    struct walk w = {.s = s, .trees = trees, .bits = bits};
+    struct pda *s = w->s;
     int n, whole = 0;
-    s->work = 0;
-    s->most_work = MASK_MOST_WORK;
-    memset(bits, 0, sizeof *bits * (size_t)trees->n_words);
+    memset(w->bits, 0, sizeof *w->bits * (size_t)w->trees->n_words);
     pda_frames(s, state, &n);
     for (int i = 0; i < n && !whole && !s->rc; i++) {
         const int *frame = pda_frames(s, state, &n) + 2 * i;
-        for (w.part = 0; w.part < TREES && !whole; w.part++) whole = !add_frame(&w, frame[0], frame[1]);
+        for (w->part = 0; w->part < TREES && !whole; w->part++) whole = !add_frame(w, frame[0], frame[1]);
     }
-    if (whole && !s->rc) walk_whole(&w, state);
+    if (whole && !s->rc) walk_whole(w, state);
+}
+
+int mask_fill(struct pda *s, const struct trees *trees, int state, uint32_t *bits, struct q_err *e)
+{
+    const uint32_t *kept = find_whole(s, state);
+    s->work = 0;
+    s->most_work = MASK_MOST_WORK;
+    if (kept) return memcpy(bits, kept, sizeof *bits * (size_t)trees->n_words), Q_OK;
+    put_together(&(struct walk){.s = s, .trees = trees, .bits = bits}, state);
     if (s->rc) return said(s, e);
     for (int i = 0; i < trees->n_ends && s->state[state].may_end; i++) bits[trees->ends[i] / 32] |= 1u << trees->ends[i] % 32;
-    return is_empty(bits, trees->n_words) ? q_fail(e, Q_ELIMIT, "nothing may follow: the text nests %d rules deep", NFA_MAX_HEIGHT) : Q_OK;
+    if (is_empty(bits, trees->n_words)) return q_fail(e, Q_ELIMIT, "nothing may follow: the text nests %d rules deep", NFA_MAX_HEIGHT);
+    if (s->work > WHOLE_WORK) keep_whole(s, state, bits, trees->n_words);
+    return s->rc ? said(s, e) : Q_OK;
 }
 
 /* Not inside a character: few tokens begin there, so what follows is soon found when it is asked for. */

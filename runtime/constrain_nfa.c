@@ -2,6 +2,7 @@
  * into the state it began at, so that alternatives may share it. */
 #include "constrain_nfa.h"
 #include "constrain_bytes.h"
+#include "constrain_text.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ int nfa_add_state(struct nfa *a, struct grammar *g)
     if (a->n_state >= NFA_MAX_STATES)
         grammar_fail(g, Q_ELIMIT, "the grammar needs more than %d states; long repetitions and long lists do that", NFA_MAX_STATES);
     if (g->rc || !grow(g, &a->state, a->n_state, &a->cap_state, sizeof *a->state)) return -1;
-    a->state[a->n_state] = (struct nfa_state){-1, NFA_NEVER, -1, 0};
+    a->state[a->n_state] = (struct nfa_state){-1, NFA_NEVER, -1, 0, 0, NFA_PLAIN_NONE};
     return a->n_state++;
 }
 
@@ -41,6 +42,7 @@ void nfa_add_edge(struct nfa *a, struct grammar *g, int from, struct nfa_edge ed
     edge.next = a->state[from].edge;
     a->edge[a->n_edge] = edge;
     a->state[from].edge = a->n_edge++;
+    if (edge.kind == NFA_BYTES && text_may_begin(edge.lo, edge.hi)) a->state[from].plain = NFA_PLAIN_MANY;
 }
 
 static void add_free(struct nfa *a, struct grammar *g, int from, int to)
@@ -102,8 +104,17 @@ static void put_sequence(void *arg, const struct byte_set *s, int n)
     add_set(c->a, c->g, c->from, s, to);
 }
 
+/* What a state's plain characters do once it has the class's edges too; `was`: what they did before. */
+static int add_plain(const struct grammar *g, const struct expr_node *x, int was, int to)
+{
+    int has = text_has_plain(g->range + x->at, x->n);
+    if (has < 0 || was == NFA_PLAIN_MANY) return NFA_PLAIN_MANY;
+    return !has ? was : was == NFA_PLAIN_NONE ? to : NFA_PLAIN_MANY;
+}
+
 static int build_class(struct nfa *a, struct grammar *g, int from, const struct expr_node *x)
 {
+    int was = a->state[from].plain;
     struct char_build *c = malloc(sizeof *c);
     if (!c) return grammar_fail(g, Q_EMEM, "no memory for a grammar's automaton"), -1;
     *c = (struct char_build){.a = a, .g = g, .from = from, .to = nfa_add_state(a, g)};
@@ -114,6 +125,7 @@ static int build_class(struct nfa *a, struct grammar *g, int from, const struct 
     }
     int to = c->to;
     free(c);
+    if (!g->rc) a->state[from].plain = add_plain(g, x, was, to);
     return to;
 }
 
@@ -164,25 +176,26 @@ static int has_a_byte(const struct grammar *g, int at)
     return x->kind == X_ALT && x->n > 0;
 }
 
-/* Turns of a repetition, each of as many states and at least a byte. Up to its end they are like its second turn. */
+/* Turns of a repetition, each of as many states and at least a byte. Up to its end they are like its first turn. */
 struct turns {
     int end;   /* the turn that ends it */
     int first; /* of these turns */
-    int base;  /* first state of the second turn */
-    int on;
+    int base;  /* first state of the first turn */
+    int on, may;
 };
 
 static void begin_turn(const struct nfa *a, struct turns *t, int i)
 {
-    if (i == t->first + 1) t->base = a->n_state;
+    if (i == t->first) t->base = a->n_state;
 }
 
 static void end_turn(struct nfa *a, const struct turns *t, int i, int begin)
 {
-    if (!t->on || i < t->first + 2) return;
+    if (!t->on || i == t->first) return;
     for (int q = begin; q < a->n_state; q++) {
         a->state[q].like = q - begin + t->base;
         a->state[q].left = t->end - i - 1;
+        a->state[q].may = t->may ? t->base + 1 : 0;
     }
 }
 
@@ -212,7 +225,7 @@ static int build_loop(struct nfa *a, struct grammar *g, int from, int kid)
 /* The turns min to max - 1, each of which may be the end. */
 static int build_some(struct nfa *a, struct grammar *g, int from, int kid, int min, int max, int on)
 {
-    struct turns may = {.end = max, .first = min, .on = on};
+    struct turns may = {.end = max, .first = min, .on = on, .may = 1};
     int to = nfa_add_state(a, g);
     for (int i = min; i < max && !g->rc; i++) {
         int begin = a->n_state;

@@ -24,7 +24,10 @@ struct nfa_state {
     int height; /* rules that must at least be open above this one on the way to the accept */
     int like;   /* in a repetition: a state of an earlier turn, from which the same texts of up to `left` bytes go on; -1: none */
     int left;
+    int may;    /* 1 + the first state of the repetition whose turns those are, if each may be the last: earlier turns take all that later ones do */
+    int plain;  /* a plain character (constrain_text.h) read here, whichever it is, leads to this state alone; or one of: */
 };
+enum { NFA_PLAIN_NONE = -1, NFA_PLAIN_MANY = -2 }; /* none is read here; to where, or whether one is, depends on which */
 
 struct nfa_rule {
     int start, accept;

@@ -71,8 +71,9 @@ int pda_open(struct pda *s, const struct program *p)
     int fresh, dead = 0;
     *s = (struct pda){.p = p, .most_work = SIZE_MAX};
     s->mark = calloc((size_t)p->nfa.n_state + 1, sizeof *s->mark);
+    s->turn = calloc((size_t)p->nfa.n_state + 1, sizeof *s->turn);
     s->scratch = calloc(1, sizeof *s->scratch);
-    if (!s->mark || !s->scratch) return pda_fail(s, Q_EMEM), s->rc;
+    if (!s->mark || !s->turn || !s->scratch) return pda_fail(s, Q_EMEM), s->rc;
     if (pda_pool_number(&s->spots, &s->arena, &dead, 0, &fresh) || !pda_room(s, &s->spot, 0, &s->cap_spot, sizeof *s->spot)) pda_fail(s, Q_EMEM);
     if (!s->rc) s->spot[0] = (struct spot){.height = NFA_NEVER};
     if (!s->rc) pda_stack(s, &(struct pair){-1, -1}, 1);
@@ -102,6 +103,7 @@ void pda_close(struct pda *s)
     free(s->stack);
     free(s->state);
     free(s->mark);
+    free(s->turn);
     pda_arena_free(&s->arena);
     *s = (struct pda){0};
 }

@@ -16,6 +16,7 @@
 
 #include "constrain_nfa.h"
 
+struct alike;
 /* A grammar ready to run; read-only. */
 struct program {
     struct nfa nfa;
@@ -23,6 +24,8 @@ struct program {
     unsigned char class_of[256], byte_of[256]; /* bytes that no edge tells apart are one class; a byte of each */
     int n_class;
     char *accept;                       /* owned: [n_state], the last state of a rule */
+    struct alike *alike, **alike_of;    /* owned: constrain_alike.h; [n_rule], those that rules have, NULL */
+    char *usual;                        /* owned: [n_state], of such a rule and reached without an escape */
 };
 
 struct chunk;
@@ -88,8 +91,12 @@ struct pda {
     int cap_spot, cap_stack, cap_state;
     unsigned closure, settled; /* epochs */
     unsigned *mark;      /* owned: [n_state] of the automaton, the last closure that it was in */
+    struct pda_turn {    /* owned: the same, of the states like it in that closure: the repetition of one, and the most turns left */
+        unsigned closure;
+        int may, left;
+    } *turn;
     struct pda_scratch *scratch; /* owned */
-    struct whole_mask {  /* constrain_mask.c: the last masks of states that were walked as a whole */
+    struct whole_mask {  /* constrain_mask.c: the last masks that took long */
         int state;       /* 0: none */
         uint32_t *bits;  /* in the arena */
     } whole[WHOLE_MASKS];
@@ -117,6 +124,8 @@ int pda_resume(struct pda *s, int stack);
 int pda_single(struct pda *s, int spot, int stack);
 int pda_spot_start(struct pda *s, int rule);
 int pda_spot_next(struct pda *s, int spot, int class);
+/* Behind a plain character, whichever it is, as far as the automaton's states say it; -1: they do not. */
+int pda_spot_plain(struct pda *s, int spot);
 /* A spot at which the same texts of up to so many bytes may follow, itself if none is known; 0 after a failure. */
 int pda_spot_like(struct pda *s, int spot, int bytes);
 /* The same place in other states of the same program (whose numbers differ). */

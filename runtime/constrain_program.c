@@ -1,4 +1,5 @@
 #include "constrain_program.h"
+#include "constrain_alike.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,6 +114,7 @@ static int compile(struct program *p, struct grammar *g, struct q_err *e)
 static void program_free(struct shared_program *p)
 {
     pda_drop(p->states);
+    alike_free(&p->p);
     nfa_free(&p->p.nfa);
     free(p->p.accept);
     pthread_mutex_destroy(&p->lock);
@@ -125,6 +127,7 @@ size_t constrain_program_bytes(struct shared_program *p)
     pthread_mutex_lock(&p->states->lock);
     size_t n = p->states->s.arena.used;
     pthread_mutex_unlock(&p->states->lock);
+    n += alike_bytes(&p->p, p->trees);
     return n + (size_t)a->cap_state * sizeof *a->state + (size_t)a->cap_edge * sizeof *a->edge;
 }
 
@@ -143,6 +146,7 @@ int constrain_program_open(struct shared_program **out, struct grammar *g, const
     p->trees = trees;
     p->holders = 1;
     int rc = compile(&p->p, g, e);
+    if (!rc) rc = alike_build(&p->p, trees, e);
     if (!rc) rc = pda_new(&p->states, &p->p, e);
     if (!rc) rc = mask_ahead(&p->states->s, trees, e);
     if (rc) program_free(p);

@@ -17,6 +17,7 @@ void schema_restart(struct schema *b, const cJSON *root, const char *what)
 {
     b->root = root;
     b->what = what;
+    b->n_strings = 0;
     strcpy(b->path, "#");
 }
 
@@ -25,6 +26,7 @@ void schema_end(struct schema *b)
     for (int i = 0; i < b->n_made; i++) cJSON_Delete(b->made[i]);
     free(b->made);
     free(b->ref);
+    free(b->strings);
 }
 
 void schema_fail(struct schema *b, int code, const char *fmt, ...)

@@ -14,6 +14,12 @@ struct schema_ref {
     int rule;
 };
 
+/* Of a string in JSON with more rules than its type. */
+struct schema_string {
+    const char *pattern, *format; /* borrowed; NULL */
+    int min, max, rule;
+};
+
 struct schema {
     struct grammar *g;
     const cJSON *root;      /* that "#" refers to */
@@ -22,6 +28,8 @@ struct schema {
     char path[200];         /* of the part being built, "#/properties/a" */
     struct schema_ref *ref; /* owned: rules of parts that were referred to */
     int n_ref, cap_ref;
+    struct schema_string *strings; /* owned: those built so far, so that equal ones are one rule */
+    int n_strings, cap_strings;
     cJSON **made;           /* owned: schemas put together from several */
     int n_made, cap_made, made_parts;
     int depth;

@@ -170,18 +170,47 @@ static int long_text(struct schema *b, int min, int max)
 
 static int both(struct schema *b, int x, int y) { return expr_join(b->g, X_AND, (int[]){x, y}, 2); }
 
-int schema_string(struct schema *b, const cJSON *s)
+static int string_text(struct schema *b, const cJSON *s, int min, int max)
 {
     enum expr_kind kind = b->tag ? X_CLASS : X_JSON;
     const cJSON *p = cJSON_GetObjectItemCaseSensitive(s, "pattern"), *f = cJSON_GetObjectItemCaseSensitive(s, "format");
-    int min = schema_count(b, s, "minLength", 0), max = schema_count(b, s, "maxLength", -1), long_one = min || max >= 0, x = -1;
-    if (max >= 0 && max < min) schema_fail(b, Q_EINPUT, "'minLength' %d is more than 'maxLength' %d", min, max);
-    if (!p && !f && !long_one) return b->tag ? schema_any_text(b) : schema_any_string(b);
-    if (p) x = pattern(b, p, kind);
+    int x = p ? pattern(b, p, kind) : -1;
     if (f) x = x < 0 ? format(b, f, kind) : both(b, x, format(b, f, kind));
-    if (x < 0) x = long_text(b, min, max);
-    else if (long_one) x = both(b, x, expr_repeat(b->g, any_char(b, kind), min, max));
-    return b->tag ? schema_close(b, x) : EXPR_SEQ(b->g, schema_text(b, "\""), x, schema_text(b, "\""));
+    if (x < 0) return long_text(b, min, max);
+    return min || max >= 0 ? both(b, x, expr_repeat(b->g, any_char(b, kind), min, max)) : x;
+}
+
+static int same_text(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
+
+/* A rule of its own, so that what may follow inside of it does not depend on what it is in, and once for all strings like it. */
+static int string_rule(struct schema *b, const cJSON *s, int min, int max)
+{
+    const char *p = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(s, "pattern"));
+    const char *f = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(s, "format"));
+    for (int i = 0; i < b->n_strings; i++) {
+        const struct schema_string *x = b->strings + i;
+        if (x->min == min && x->max == max && same_text(x->pattern, p) && same_text(x->format, f)) return expr_rule(b->g, x->rule);
+    }
+    if (b->n_strings == b->cap_strings) {
+        int cap = b->cap_strings * 2 + 16;
+        struct schema_string *list = realloc(b->strings, sizeof *list * (size_t)cap);
+        if (!list) return grammar_fail(b->g, Q_EMEM, "no memory for a schema"), 0;
+        b->strings = list;
+        b->cap_strings = cap;
+    }
+    int rule = grammar_rule(b->g, b->path, strlen(b->path));
+    grammar_define(b->g, rule, EXPR_SEQ(b->g, schema_text(b, "\""), string_text(b, s, min, max), schema_text(b, "\"")));
+    b->strings[b->n_strings++] = (struct schema_string){p, f, min, max, rule};
+    return expr_rule(b->g, rule);
+}
+
+int schema_string(struct schema *b, const cJSON *s)
+{
+    int min = schema_count(b, s, "minLength", 0), max = schema_count(b, s, "maxLength", -1);
+    int more = min || max >= 0 || cJSON_GetObjectItemCaseSensitive(s, "pattern") || cJSON_GetObjectItemCaseSensitive(s, "format");
+    if (max >= 0 && max < min) schema_fail(b, Q_EINPUT, "'minLength' %d is more than 'maxLength' %d", min, max);
+    if (!more) return b->tag ? schema_any_text(b) : schema_any_string(b);
+    return b->tag ? schema_close(b, string_text(b, s, min, max)) : string_rule(b, s, min, max);
 }
 
 /* ---- this value ---- */

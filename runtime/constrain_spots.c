@@ -57,6 +57,27 @@ int pda_spot_of(struct pda *s, const int *set, int n)
     return at;
 }
 
+/* In turns that may be the last an earlier one takes all that a later one does: of states at the same place of them the earliest is enough, and
+ * a text that may be counted in many ways (([a-z]{1,12} ?){2,20}) does not lead to as many states. */
+static void drop_covered(struct pda *s)
+{
+    const struct nfa_state *state = s->p->nfa.state;
+    struct ints *set = &s->scratch->set;
+    int n = 0;
+    for (int i = 0; i < set->n; i++) {
+        int q = set->at[i], like = state[q].like;
+        struct pda_turn *best = state[q].may ? s->turn + like : NULL;
+        if (best && (best->closure != s->closure || (best->may == state[q].may && best->left < state[q].left)))
+            *best = (struct pda_turn){s->closure, state[q].may, state[q].left};
+    }
+    for (int i = 0; i < set->n; i++) {
+        int q = set->at[i], like = state[q].like, covered = 0;
+        if (state[q].may) covered = s->mark[like] == s->closure || (s->turn[like].may == state[q].may && s->turn[like].left > state[q].left);
+        if (!covered) set->at[n++] = q;
+    }
+    set->n = n;
+}
+
 static int end_closure(struct pda *s)
 {
     const struct nfa *a = &s->p->nfa;
@@ -68,6 +89,7 @@ static int end_closure(struct pda *s)
             if (a->edge[j].kind == NFA_FREE || (a->edge[j].kind == NFA_CALL && a->rule[a->edge[j].rule].nullable)) visit(s, a->edge[j].to);
     }
     if (!pda_work(s, (size_t)queue->n * 4 + 1) || !set->n) return 0;
+    if (set->n > 1) drop_covered(s);
     if (set->n > 1) qsort(set->at, (size_t)set->n, sizeof *set->at, compare);
     return pda_spot_of(s, set->at, set->n);
 }
@@ -122,6 +144,19 @@ int pda_spot_next(struct pda *s, int spot, int class)
     int to = end_closure(s);
     if (!s->rc) s->spot[spot].next[class] = to;
     return to;
+}
+
+int pda_spot_plain(struct pda *s, int spot)
+{
+    const struct nfa_state *state = s->p->nfa.state;
+    struct pool_item set = s->spots.item[spot];
+    begin_closure(s);
+    for (int i = 0; i < set.n; i++) {
+        int to = state[set.at[i]].plain;
+        if (to == NFA_PLAIN_MANY) return -1;
+        if (to >= 0) visit(s, to);
+    }
+    return end_closure(s);
 }
 
 /* Fills scratch->calls with (rule, state behind the call), ordered. */

@@ -33,6 +33,31 @@ int text_characters(const char *s, size_t n)
     return count;
 }
 
+static const struct expr_range characters[] = {{0x20, 0x21}, {0x23, 0x3B}, {0x3D, 0x5B}, {0x5D, 0x7E}, {0x80, 0xD7FF}, {0xE000, 0x10FFFF}};
+enum { N_CHARACTERS = sizeof characters / sizeof *characters };
+
+int text_has_plain(const struct expr_range *range, int n)
+{
+    int all = 1, some = 0;
+    for (int k = 0; k < N_CHARACTERS; k++) {
+        uint32_t lo = characters[k].lo, hi = characters[k].hi, held = 0;
+        for (int i = 0; i < n; i++) {
+            uint32_t from = range[i].lo > lo ? range[i].lo : lo, to = range[i].hi < hi ? range[i].hi : hi;
+            if (from <= to) held += to - from + 1;
+        }
+        all &= held == hi - lo + 1;
+        some |= held > 0;
+    }
+    return all ? 1 : some ? -1 : 0;
+}
+
+int text_may_begin(unsigned char lo, unsigned char hi)
+{
+    for (int k = 0; k < N_SEQUENCES; k++)
+        if (lo <= sequences[k].hi[0] && hi >= sequences[k].lo[0]) return 1;
+    return 0;
+}
+
 struct ways {
     struct pda *s;
     int to;    /* 1 + where all ways so far led, 0: there was none yet, -1: to different states */
@@ -75,9 +100,30 @@ static int count_odd(struct ways *w, int state)
     return odd;
 }
 
+/* Where the automaton says it of all that is read at the state's only place: 1, and the state is filled. Inside a character a text is as far
+ * from its end as behind it, so the reach is that of the state behind. */
+static int learn_place(struct pda *s, int state)
+{
+    int n, to = 0;
+    const int *frame = pda_frames(s, state, &n);
+    if (n != 1 || pda_spot_calls(s, frame[0])) return 0;
+    int spot = pda_spot_plain(s, frame[0]), stack = frame[1];
+    if (spot < 0) return 0;
+    s->scratch->n_pair = 0;
+    if (spot) pda_add_pair(s, spot, stack);
+    if (spot) to = pda_settle(s, 0);
+    if (s->rc) return 1;
+    struct state *x = s->state + state;
+    int here = spot ? s->stack[stack].depth + s->spot[spot].height : 0;
+    x->plain_reach = to && s->state[to].reach > here ? s->state[to].reach : here;
+    x->plain = to && s->state[to].may_end ? -1 : to + 1;
+    return 1;
+}
+
 /* Fills what a state has about plain characters. Most are beyond ASCII, so they say what is usual. */
 static void learn(struct pda *s, int state)
 {
+    if (learn_place(s, state)) return;
     struct ways w = {.s = s};
     for (int k = FIRST_LONG; k < N_SEQUENCES && w.to >= 0; k++) follow(&w, state, sequences + k, 0);
     int odd = w.to >= 0 ? count_odd(&w, state) : 0;

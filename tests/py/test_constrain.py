@@ -151,6 +151,7 @@ def test_random_schemas(probe, seed):
             valid.validate(json.loads(text))
             ended += 1
     assert ended >= 4
+    assert probe.ask("check", seed, 24)[0] == "same", schema
 
 
 RECURSIVE = [
@@ -204,7 +205,7 @@ def pattern(r, depth=3):
         return pattern(r, depth - 1) + pattern(r, depth - 1)
     if kind == 4:
         return f"({pattern(r, depth - 1)}|{pattern(r, depth - 1)})"
-    return f"(?:{pattern(r, depth - 1)}){r.choice(['*', '+', '?', '{2}', '{1,3}', '{2,}', '*?'])}"
+    return f"(?:{pattern(r, depth - 1)}){r.choice(['*', '+', '?', '{2}', '{1,3}', '{3,9}', '{0,20}', '{2,}', '*?'])}"
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -219,6 +220,7 @@ def test_random_patterns(probe, seed):
     for k in range(5):
         text = probe.walk(k, 5, 60)
         assert text is None or whole.fullmatch(text), (p, text)
+    assert probe.ask("check", seed, 24)[0] == "same", p
     searched = f"^{p}$" if anywhere else p
     schema = {"type": "string", "pattern": f"^({p})$" if anywhere else p}
     assert probe.build("schema", json.dumps(schema)) is None
@@ -234,10 +236,26 @@ SEVERAL = {"type": "object", "properties": {
     "tags": {"type": "array", "items": {"type": "string", "pattern": "^[a-z ]{2,8}$"}}}, "required": ["kind", "note", "mark"]}
 CALLS = [{"type": "function", "function": {"name": "look", "parameters": {
     "type": "object", "properties": {"at": {"type": "string"}, "how": {"type": "string", "maxLength": 12}}, "required": ["at", "how"]}}}]
+
+
+def strings(rules, n=6):
+    return {"type": "object", "properties": {f"k{i}": {"type": "string"} | rules(i) for i in range(n)}, "required": ["k0", "k1"]}
+
+
 MASKED = [("schema", {"type": "object"}), ("schema", SEVERAL), ("tools", CALLS), ("regex", "[^<]{3,20}(</?[a-z]+>)?[^x]*"),
           ("gbnf", 'root ::= line{2,4} rest\nline ::= [^\\n]{1,12} "\\n"\nrest ::= ("if" | [^"]{4}) "." | [가-힣a-z]{2,9}'),
           ("gbnf", 'root ::= [^#] [^\\n]{2,9} "\\n" ([^a-d] [^\\n]{3} | "b" [0-9]{2} | "c") "\\n" [^ e] [^"]{5} "\\""'),
-          ("gbnf", 'root ::= (word " ")* "end"\nword ::= [^ ]{1,7} | "\\"" [^"\\\\]* "\\""')]
+          ("gbnf", 'root ::= (word " ")* "end"\nword ::= [^ ]{1,7} | "\\"" [^"\\\\]* "\\""'),
+          ("schema", strings(lambda i: {"maxLength": 5 + 3 * i})), ("schema", strings(lambda i: {"minLength": 2 * i, "maxLength": 4 + 3 * i})),
+          ("schema", strings(lambda i: {"pattern": "^([a-zA-Z]{1,7} ?){2,9}$"})),
+          ("schema", strings(lambda i: {"pattern": "^[^,;n]*$", "maxLength": 9 + i})),
+          ("schema", strings(lambda i: {"pattern": "^[a-z]{0,9}([é-흿][^a-e]{1,9}){1,4}$", "minLength": 3})),
+          ("schema", {"type": "array", "items": {"type": "string", "maxLength": 12, "minLength": 1}, "minItems": 3, "maxItems": 9}),
+          ("regex", "([a-zA-Z]{1,12} ){1,9}[a-zA-Z]{1,12}"), ("regex", "([A-Z]?[a-z]{2,5}[ .]?){3,20}"),
+          ("regex", "([ऀ-ॿ가-힣a-z]{1,8}[ ,]){4}"),
+          ("regex", "(\\\\[nu]|[^\\\\d]|.\\d{1,3}){20,40}"),
+          ("regex", "([^\\n]{4}\\n|[^\\n]{2}\\n|[^\\n]\\n)*"), ("schema", strings(lambda i: {"pattern": "^(.[a-f]|.z|[^b].<){2,9}$"})),
+          ("regex", "(([a-d]{1,3}|[ce😀-😎]{2})?x?){1,12}")]
 
 
 @pytest.mark.parametrize("k", range(len(MASKED)))
@@ -265,7 +283,8 @@ def test_masks_of_a_large_vocabulary():
                                                "tags": {"type": "array", "items": {"type": "string"}}},
               "required": ["name", "note", "tags"]}
     limits = {"type": "object", "properties": {k: {"type": "string", "maxLength": 20 + len(k)} for k in ("a", "bb", "ccc")}, "required": ["a", "bb"]}
-    for text in ({"type": "object"}, schema, limits):
+    words = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^([a-zA-Z]{1,12} ){1,40}$"}}, "required": ["a"]}
+    for text in ({"type": "object"}, schema, limits, words):
         assert p.build("schema", json.dumps(text)) is None
         n, mean, worst, accept = (int(x) for x in " ".join(p.ask("cost", 3, 300)).split())
         assert n > 20 and mean < 200_000 and accept < 100_000, (n, mean, worst, accept)

@@ -51,21 +51,29 @@ static void take_tokenizer(struct probe *p, struct tokenizer *t)
 
 /* ---- a made vocabulary: bytes, words with and without a space before, punctuation, digits, characters of other scripts ---- */
 
+/* Most in three bytes; some where not every second byte may come. Now and then cut off. */
+static size_t make_character(struct probe *p, char *to)
+{
+    static const unsigned char first[][2] = {{0xE0, 0xA4}, {0xED, 0x90}, {0xF0, 0x9F}, {0xC3, 0}};
+    unsigned kind = next(p, 10), more = kind == 2 ? 2 : kind == 3 ? 0 : 1;
+    size_t n = tok_map_byte(kind < 4 ? first[kind][0] : (unsigned char)(0xE4 + next(p, 6)), to);
+    n += tok_map_byte(kind < 3 ? first[kind][1] : (unsigned char)(0x80 + next(p, 64)), to + n);
+    for (; more && next(p, 20); more--) n += tok_map_byte((unsigned char)(0x80 + next(p, 64)), to + n);
+    return n;
+}
+
 static size_t make_word(struct probe *p, char *to)
 {
-    static const char *const punctuation[] = {"\"", ",", ":", "{", "}", "[", "]", "\\", "/", ".", ";", "(", ")", "<", ">", "=", "'", "-", "_"};
+    static const char *const punctuation[] = {"\"", ",", ":", "{", "}", "[", "]", "\\", "/", ".", ";", "(", ")", "<", ">", "=", "'", "-", "_",
+                                              "\\n", "\\u00e9", "\\\"", "\\u00"};
     size_t n = 0, letters = 1 + next(p, 5) + next(p, 6);
     unsigned kind = next(p, 10);
     if (next(p, 400) == 0) return (size_t)sprintf(to, "%.*s", (int)(33 + letters), "--------------------------------------------------------");
     if (kind < 4) n += tok_map_byte(' ', to);
     if (kind == 8)
-        for (unsigned k = 0; k < letters; k++) n += (size_t)sprintf(to + n, "%s", punctuation[next(p, 19)]);
+        for (unsigned k = 0; k < letters && n < 30; k++) n += (size_t)sprintf(to + n, "%s", punctuation[next(p, 23)]);
     else if (kind == 9)
-        for (unsigned k = 0; k < 1 + letters / 4; k++) {
-            n += tok_map_byte((unsigned char)(0xE4 + next(p, 6)), to + n);
-            n += tok_map_byte((unsigned char)(0x80 + next(p, 64)), to + n);
-            n += tok_map_byte((unsigned char)(0x80 + next(p, 64)), to + n);
-        }
+        for (unsigned k = 0; k < 1 + letters / 4; k++) n += make_character(p, to + n);
     else
         for (unsigned k = 0; k < letters; k++) to[n++] = (char)((kind == 7 && !k ? 'A' : 'a') + next(p, 26));
     return n;
@@ -113,7 +121,7 @@ static void make_vocabulary(struct probe *p, int n)
         size_t k = id < 256 ? tok_map_byte((unsigned char)id, at) : make_word(p, at);
         uint64_t h = tok_hash(at, k) & ((1 << 24) - 1);
         if (id == n - 1) k = (size_t)sprintf(at, "<|im_end|>");
-        else if (seen[h]) k += (size_t)sprintf(at + k, "%x", id);
+        else if (seen[h]) k += (size_t)sprintf(at + k, "#%x", id);
         seen[h] = 1;
         tokens[id] = (struct tok_str){at, k};
     }
