@@ -83,7 +83,7 @@ static int compare_layouts(struct proving *p, struct compare_row *row, struct q_
     row->own_us = l.us[0];
     row->other_us = l.us[1];
     row->gain = l.saved[1];
-    row->band = RACE_TIE;
+    row->band = RACE_TIE + 2 * l.noise[1];
     row->verdict = verdict_of(row->gain, row->band);
     return Q_OK;
 }

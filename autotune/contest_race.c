@@ -103,14 +103,14 @@ static int add_neighbours(struct contest *t, int best, struct q_err *e)
     return rc;
 }
 
-/* As long as there is somebody new among the best. A card's times are its own and hardly vary: there two looks around are enough. */
+/* As long as there is somebody new among the best; on a card, whose times hardly vary, a second time where one of them is the best. */
 int contest_climb(struct contest *t, int climbs, int *best, struct q_err *e)
 {
     if (t->race.on_card && climbs > CARD_CLIMBS) climbs = CARD_CLIMBS;
     for (int i = 0; i < climbs; i++) {
         int from = t->n, rc = add_neighbours(t, *best, e);
         if (rc || t->n == from) return rc;
-        if ((rc = contest_heat(t, from, best, e))) return rc;
+        if ((rc = contest_heat(t, from, best, e)) || (t->race.on_card && *best < from)) return rc;
     }
     return Q_OK;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_TOKENS = 512, ANSWER_TOKENS = 128, LOOKS = 2, TURNS = 15 };
+enum { READ_TOKENS = 512, ANSWER_TOKENS = 128, LOOKS = 2, FEW = 15, TURNS = 41 };
 
 /* The best kernel of one product under one layout; its problem stays in a slot of the measurer. */
 struct product {
@@ -63,8 +63,9 @@ static int request_us(const struct contest_env *env, const struct product *p, in
 
 struct turns {
     struct product p[LAYOUTS][2];
-    int n_products;
-    int out[LAYOUTS];                /* far behind in the first turns */
+    int n_products, on_card;
+    int out[LAYOUTS];                /* no more turns: far behind in the first ones, or told apart from the others */
+    int had[LAYOUTS];                /* turns */
     double us[LAYOUTS][TURNS];       /* of a request */
     int n;
 };
@@ -75,7 +76,9 @@ static int take_turn(const struct contest_env *env, const struct layouts *l, str
     int rc = Q_OK;
     for (int j = 0; j < l->n && !rc; j++) {
         int i = t->n % 2 ? l->n - 1 - j : j;
-        if (!t->out[i]) rc = request_us(env, t->p[i], t->n_products, &t->us[i][t->n], e);
+        if (t->out[i]) continue;
+        rc = request_us(env, t->p[i], t->n_products, &t->us[i][t->n], e);
+        t->had[i] = t->n + 1;
     }
     t->n++;
     return rc;
@@ -92,27 +95,41 @@ static void drop_slow(const struct layouts *l, struct turns *t)
     for (int i = 1; i < l->n; i++) t->out[i] = least[i] > 2 * best;
 }
 
-static double saved_by(const struct turns *t, int i, double *band)
+/* What b saves of a's time, told as a duel's gain is (race.h), by the turns that both had. */
+static double saved_by(const struct turns *t, int a, int b, double *noise)
 {
     double ratio[TURNS];
-    int n = t->out[i] ? LOOKS : t->n;
-    for (int j = 0; j < n; j++) ratio[j] = t->us[i][j] / t->us[0][j];
-    *band = race_band(ratio, n);
-    return race_both(1 - race_median(ratio, n), 1 - sample_low(t->us[i], n) / sample_low(t->us[0], n));
+    int n = t->had[a] < t->had[b] ? t->had[a] : t->had[b];
+    for (int j = 0; j < n; j++) ratio[j] = t->us[b][j] / t->us[a][j];
+    double middle = t->on_card ? race_middle(ratio, n) : race_median(ratio, n), low = sample_low(t->us[b], n) / sample_low(t->us[a], n);
+    *noise = fmax(race_noise(ratio, n), t->on_card ? 0 : fabs(middle - low) / 2);
+    return t->on_card ? 1 - middle : race_both(1 - middle, 1 - low);
 }
 
-static void decide(struct layouts *l, const struct turns *t)
+/* In their order, the default first, each must gain a step over the one chosen before it, and twice its noise: another layout changes all problems of
+ * the weight. Non-zero: more turns of those that are not `out` now may tell otherwise. */
+static int choose(struct layouts *l, struct turns *t)
 {
-    double band;
+    int more[LAYOUTS] = { 0 }, open = 0;
     l->best = 0;
-    l->gain = 0;
-    for (int i = 0; i < l->n; i++) {
-        l->us[i] = t->out[i] ? 0 : race_median(t->us[i], t->n);
-        l->saved[i] = saved_by(t, i, &band);
-        if (t->out[i] || l->saved[i] < band || l->saved[i] <= l->gain) continue;
-        l->best = i;
-        l->gain = l->saved[i];
+    for (int i = 1; i < l->n; i++) {
+        if (t->out[i]) continue;
+        double noise, gain = saved_by(t, l->best, i, &noise);
+        if (race_is_undecided(gain, RACE_STEP, noise)) more[l->best] = more[i] = open = 1;
+        if (gain >= fmax(RACE_STEP, 2 * noise)) l->best = i;
     }
+    more[0] = more[l->best] = 1;
+    for (int i = 0; i < l->n; i++) t->out[i] |= !more[i];
+    return open;
+}
+
+static void conclude(struct layouts *l, const struct turns *t)
+{
+    for (int i = 0; i < l->n; i++) {
+        l->us[i] = t->had[i] > LOOKS ? race_median(t->us[i], t->had[i]) : 0;
+        l->saved[i] = saved_by(t, 0, i, &l->noise[i]);
+    }
+    l->gain = l->best ? fmax(l->saved[l->best], 0) : 0;
 }
 
 static int make_all(const struct contest_env *env, const char *type, long n, long k, const struct layouts *l, struct turns *t, struct q_err *e)
@@ -128,11 +145,13 @@ int layouts_race(const struct contest_env *env, const char *type, long n, long k
     struct turns *t = calloc(1, sizeof *t);
     if (!t) return q_fail(e, Q_EMEM, "no memory for a race of layouts");
     t->n_products = is_head ? 1 : 2;
-    int rc = make_all(env, type, n, k, l, t, e);
+    t->on_card = env->t->card.kind == Q_CARD_CUDA;
+    int open = 1, rc = make_all(env, type, n, k, l, t, e);
     for (int i = 0; i < LOOKS && !rc; i++) rc = take_turn(env, l, t, e);
     if (!rc) drop_slow(l, t);
-    while (!rc && t->n < TURNS) rc = take_turn(env, l, t, e);
-    if (!rc) decide(l, t);
+    while (!rc && (t->n < FEW || (open && t->n < TURNS)))
+        if (!(rc = take_turn(env, l, t, e)) && t->n >= FEW) open = choose(l, t);
+    if (!rc) conclude(l, t);
     for (int i = 0; i < 2 * l->n; i++) env->m->drop(env->m->arg, i, 1, NULL);
     free(t);
     return rc;

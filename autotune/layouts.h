@@ -10,9 +10,10 @@ struct layouts {
     char name[LAYOUTS][24];   /* in: name[0] is the default */
     int n;
     double us[LAYOUTS];       /* out: of a request that reads 512 tokens in one step and answers 128 one by one; 0: dropped, over twice as slow */
-    int best;                 /* 0 unless another is better by more than a tie */
+    int best;                 /* 0 unless another is certainly better by a step (RACE_STEP); of those the first that none is a step better than */
     double gain;
     double saved[LAYOUTS];    /* of the default's time, each; less than none where it takes longer */
+    double noise[LAYOUTS];    /* of that: its standard error */
 };
 
 /* type, n, k: of the weight. is_head: it meets wanted rows alone, which are few, so only matvec counts. Each layout is represented by the best of

@@ -53,9 +53,7 @@ double race_middle(const double *v, int n)
 }
 
 /* A median's standard error: 1.4826 MAD is a normal spread's sigma, 1.2533 sigma / sqrt(n) that of its median. */
-static double noise_of(const double *ratio, int n) { return 1.2533 * 1.4826 * race_mad(ratio, n) / sqrt(n); }
-
-double race_band(const double *ratio, int n) { return fmax(RACE_TIE, 3 * noise_of(ratio, n)); }
+double race_noise(const double *ratio, int n) { return 1.2533 * 1.4826 * race_mad(ratio, n) / sqrt(n); }
 
 double race_both(double a, double b)
 {
@@ -220,7 +218,7 @@ void race_judge(const struct race *race, const struct racer *a, const struct rac
         double w = race->weight[i];
         pair(race, a, b, i, n, ratio);
         middle += w * (race->on_card ? race_middle(ratio, n) : race_median(ratio, n));
-        noise2 += w * w * noise_of(ratio, n) * noise_of(ratio, n);
+        noise2 += w * w * race_noise(ratio, n) * race_noise(ratio, n);
         low += w * log(relation(race, sample_low(b->us[i], n), sample_low(a->us[i], n)));
     }
     double apart = race->on_card ? 0 : fabs(middle - low) / 2;

@@ -47,7 +47,7 @@ struct duel {
                               * CPU told twice, by their median and by the lower quartiles of the times: the nearer to none, and none where
                               * they contradict. Where others use the machine either may mislead, hardly both */
     double noise;            /* the gain's standard error, or half of what the two tellings differ by */
-    double band;             /* race_band: what lies nearer to none is no difference */
+    double band;             /* max(RACE_TIE, 3 noise): what lies nearer to none is no difference */
     int turns;
     double base_us, best_us; /* at the first size: lower quartiles */
     double need;             /* what a gain must reach to be chosen for: RACE_STEP, or the noise, and 5 % at most. A step that noise could never pass for
@@ -56,14 +56,16 @@ struct duel {
 };
 
 double race_median(const double *v, int n);
-/* What a gain, found as the median of n paired ratios, must reach to be one: max(2 %, 3 standard errors of that median, which their MAD
- * tells: the spread of single samples is not the uncertainty of their middle). */
-double race_band(const double *ratio, int n);
 /* Median absolute deviation from the median. */
 double race_mad(const double *v, int n);
 /* The mean of the middle half: for the times of a card, where nothing lies far out. It tells more than the median of as many, and does not jump between
  * the two levels of a kernel that has two. */
 double race_middle(const double *v, int n);
+
+/* Standard error of the median of n values, which their MAD tells: the spread of single samples is not the uncertainty of their middle. */
+double race_noise(const double *v, int n);
+/* Whether more samples may tell otherwise on which side of `edge` a gain is. */
+int race_is_undecided(double gain, double edge, double noise);
 
 /* The nearer to none of what two estimates tell of a gain; 0 where one tells a gain and the other a loss. */
 double race_both(double a, double b);

@@ -16,7 +16,5 @@ int race_times_in(double budget, double one, const int range[2]);
 int race_before(const struct racer *r, int a, int b);
 /* What n turns tell of b, beside a. */
 void race_judge(const struct race *race, const struct racer *a, const struct racer *b, int n, struct duel *d);
-/* Whether more turns may tell otherwise on which side of `edge` a gain is. */
-int race_is_undecided(double gain, double edge, double noise);
 
 #endif

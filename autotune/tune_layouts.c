@@ -22,7 +22,7 @@ static int layout_record(struct tuner *t, const struct q_problem *p, const char 
     return Q_OK;
 }
 
-/* The default layout unless another is better by more than a tie. */
+/* The default layout unless another is certainly better by a step. */
 static int race_layouts(struct tuner *t, const struct q_problem *p, const char *type, long n, long k, struct found *f, struct q_err *e)
 {
     struct layouts l = { .n = 0 };
