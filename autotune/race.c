@@ -222,7 +222,8 @@ void race_judge(const struct race *race, const struct racer *a, const struct rac
         low += w * log(relation(race, sample_low(b->us[i], n), sample_low(a->us[i], n)));
     }
     double apart = race->on_card ? 0 : fabs(middle - low) / 2;
-    *d = (struct duel){ .gain = race->on_card ? 1 - exp(middle) : race_both(1 - exp(middle), 1 - exp(low)), .noise = fmax(sqrt(noise2), apart), .turns = n,
+    double gain = race->on_card ? 1 - exp(middle) : race_both(1 - exp(middle), 1 - exp(low));
+    *d = (struct duel){ .gain = gain, .noise = fmax(sqrt(noise2), apart), .turns = n,
                         .base_us = sample_low(a->us[0], n), .best_us = sample_low(b->us[0], n) };
     d->band = fmax(RACE_TIE, 3 * d->noise);
     d->need = fmax(RACE_STEP, fmin(CLEAR, d->noise));

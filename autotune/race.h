@@ -3,7 +3,8 @@
  *
  * A candidate's score is its time in relation to the default's (racer 0), each with what a call costs beside: 1 is the default, less is better. Of
  * several sizes it is the weighted geometric mean: then what b gains over a is what a loses against b, and whoever two are compared by is
- * the same to both. A time is the lower quartile of samples that a pause of the machine can hardly spoil by themselves (sample.h); what still does must meet three of four.
+ * the same to both. A time is the lower quartile of samples that a pause of the machine can hardly spoil by themselves (sample.h); what still does
+ * must meet three of four.
  * Racers more than three times slower than the best are dropped early, but not for one sample.
  *
  * Two races of the same racers shall end alike: who is close to the best is chosen from in a final of paired samples, where those that are a tie are
@@ -43,23 +44,23 @@ struct race {
 };
 
 struct duel {
-    double gain;             /* 1 - the time in relation to the base's, negative where it is slower. Of a card by the middle of the paired scores; of a
-                              * CPU told twice, by their median and by the lower quartiles of the times: the nearer to none, and none where
+    double gain;             /* 1 - the time in relation to the base's, negative where it is slower. Of a card by the middle of the paired scores; of
+                              * a CPU told twice, by their median and by the lower quartiles of the times: the nearer to none, and none where
                               * they contradict. Where others use the machine either may mislead, hardly both */
     double noise;            /* the gain's standard error, or half of what the two tellings differ by */
     double band;             /* max(RACE_TIE, 3 noise): what lies nearer to none is no difference */
     int turns;
     double base_us, best_us; /* at the first size: lower quartiles */
-    double need;             /* what a gain must reach to be chosen for: RACE_STEP, or the noise, and 5 % at most. A step that noise could never pass for
-                              * would be missed by every second tune of a machine that others use */
+    double need;             /* what a gain must reach to be chosen for: RACE_STEP, or the noise, and 5 % at most. A step that noise could never pass
+                              * for would be missed by every second tune of a machine that others use */
     int accepted;
 };
 
 double race_median(const double *v, int n);
 /* Median absolute deviation from the median. */
 double race_mad(const double *v, int n);
-/* The mean of the middle half: for the times of a card, where nothing lies far out. It tells more than the median of as many, and does not jump between
- * the two levels of a kernel that has two. */
+/* The mean of the middle half: for the times of a card, where nothing lies far out. It tells more than the median of as many, and does not jump
+ * between the two levels of a kernel that has two. */
 double race_middle(const double *v, int n);
 
 /* Standard error of the median of n values, which their MAD tells: the spread of single samples is not the uncertainty of their middle. */

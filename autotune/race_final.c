@@ -45,7 +45,8 @@ static int in_order(const struct final *f, int *of)
     return k;
 }
 
-/* Each against the one chosen before it. From now on those take part of whom more is to be known, the default and the choice. Non-zero: somebody is. */
+/* Each against the one chosen before it. From now on those take part of whom more is to be known, the default and the choice. Non-zero: there are
+ * some. */
 static int choose(struct final *f, int *choice)
 {
     int of[RACE_MOST] = { 0 }, k = in_order(f, of), open = 0;
