@@ -176,6 +176,7 @@ static void save_session(struct chat *c)
     rc = c->from->save(c->from, messages, &written, &e);
     free(messages);
     if (rc) c->failed = cli_fail(&c->cli, &e);
+    else if (!c->session_told++) cli_fact(&c->cli, "session saved to %s, and again behind each answer", c->session.path);
 }
 
 /* A turn that fails is as if it had not been typed. */

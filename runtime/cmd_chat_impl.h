@@ -26,6 +26,7 @@ struct chat {
     int hide_thinking, no_history, failed, over;
 
     struct session_work session;
+    int session_told;            /* it was said that it is saved, and where */
     struct chat_from *from;
     struct chat_history *history;
     struct chat_lines *lines;

@@ -77,6 +77,8 @@ int chat_from_engine(struct chat_from **out, struct q_engine_opts *o, struct ses
     l->session = session;
     o->max_snaps = session->path ? SESSION_WORK_SNAPS : SNAPS;
     o->ctx_hint = CTX_HINT + (session->file ? session_head(session->file)->n_ids : 0);
+    o->formats = session_work_formats;
+    o->formats_arg = session;
     int rc = open_engine(&l->engine, o, e);
     if (!rc) rc = q_chat_open(&l->template, l->engine, NULL, e);
     if (!rc) rc = q_talk_open(&l->talk, l->engine, e);

@@ -252,6 +252,8 @@ int cmd_run(int argc, char **argv)
     if (!rc) rc = read_form(&r, &e);
     if (!rc) rc = run_session_open(&r.session, r.session_path, r.raw, &e);
     if (r.session_path) r.cli.engine.max_snaps = SESSION_WORK_SNAPS;
+    r.cli.engine.formats = session_work_formats;
+    r.cli.engine.formats_arg = &r.session.work;
     /* A token is at least a byte, so this is room enough; templates add little. */
     r.cli.engine.ctx_hint = r.prompt_n < 1 << 23 ? (int)r.prompt_n + 1024 + (int)(r.most > 0 ? r.most : 1024) : 1 << 24;
     r.cli.engine.ctx_hint += run_session_length(&r.session);

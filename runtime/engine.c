@@ -210,6 +210,7 @@ int q_engine_open(struct q_engine **out, const struct q_engine_opts *o, struct q
     if (!rc) rc = open_model(en, e);
     if (!rc) rc = fill_defaults(en, e);
     if (!rc) rc = check_options(en, e);
+    if (!rc && o->formats) rc = o->formats(o->formats_arg, en->o.kv_k, en->o.kv_v, e);
     if (!rc) tell_device(en), tell_kv(en, o), tell_rope(en);
     if (!rc) engine_tell_sparse(en);
     if (!rc) rc = engine_check_plan(en, e);

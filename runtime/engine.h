@@ -56,6 +56,9 @@ struct q_engine_opts {
     /* How far opening is, 0 to 1, with a static word for what is done now; may be NULL. Weights are most of it. */
     void (*progress)(void *arg, const char *stage, double fraction);
     void *progress_arg;
+    /* The formats of K and V are settled and no kernel is built yet: an error ends the opening; may be NULL. */
+    int (*formats)(void *arg, const char *kv_k, const char *kv_v, struct q_err *e);
+    void *formats_arg;
 };
 
 int q_engine_open(struct q_engine **en, const struct q_engine_opts *o, struct q_err *e);

@@ -133,15 +133,16 @@ static int keep_part(struct q_sched *s, struct sched_slot *l, struct session *fi
     return rc;
 }
 
-int q_sched_restore(struct q_sched *s, int slot, struct session *file, int *restored, struct q_err *e)
+int q_sched_restore(struct q_sched *s, int slot, struct session *file, struct q_sched_restored *done, struct q_err *e)
 {
     const struct session_head *h = session_head(file);
     int last = h->n_parts - 1, rc = session_fits(file, s->en.engine, e);
     while (last > 0 && h->part[last].length > s->en.ctx) last--;
-    *restored = 0;
+    *done = (struct q_sched_restored){.parts = last + 1};
     if (!rc) rc = q_sched_load(s, slot, file, last, e);
     for (int i = 0; i < last && !rc; i++) rc = keep_part(s, &s->slot[slot], file, i, e);
-    if (!rc) *restored = s->slot[slot].n;
+    for (int i = 0; i <= last && !rc; i++) done->kept += q_tree_find(s->tree, s->slot[slot].ids, h->part[i].length).n == h->part[i].length;
+    if (!rc) done->tokens = s->slot[slot].n;
     return rc;
 }
 

@@ -31,8 +31,12 @@ int q_sched_check_slot(const struct q_sched *s, int slot, struct q_err *e);
 int q_sched_save(struct q_sched *s, int slot, struct q_sched_save *save, struct q_err *e);
 /* The slot holds that checkpoint, or, after an error, nothing. */
 int q_sched_load(struct q_sched *s, int slot, struct session *file, int part, struct q_err *e);
-/* All checkpoints that the context has room for; *restored: tokens that the slot holds now. */
-int q_sched_restore(struct q_sched *s, int slot, struct session *file, int *restored, struct q_err *e);
+struct q_sched_restored {
+    int tokens;              /* that the slot holds now */
+    int parts, kept;         /* checkpoints that the context has room for, and that the tree keeps, which may have room for fewer */
+};
+/* All checkpoints that the context has room for. */
+int q_sched_restore(struct q_sched *s, int slot, struct session *file, struct q_sched_restored *done, struct q_err *e);
 /* *erased: tokens that it held. The tree keeps what it has. */
 int q_sched_erase(struct q_sched *s, int slot, int *erased, struct q_err *e);
 

@@ -78,7 +78,9 @@ int session_read(struct session *s, int part, session_put put, void *arg, struct
 int session_read_head(const char *path, struct session_head *h, struct q_err *e);
 /* Whether a file begins as a session does, sound or not. */
 int session_claims(const char *path);
-/* Q_OK if a state of the head fits an engine of this id; else one line that says what differs. */
+/* Q_OK if a state of the head fits an engine of this id, or, known before there is one, these formats of K and V; else one line that says what
+ * differs. */
+int session_check_kv(const char *path, const struct session_head *h, const char *kv_k, const char *kv_v, struct q_err *e);
 int session_check_id(const char *path, const struct session_head *h, const char *state_id, struct q_err *e);
 
 /* --- a file that a process works with (session_lock.c) --- */

@@ -171,6 +171,14 @@ static const char *other_kernels(const char *a, const char *b)
     return ": the kernels are others, by a card, its threads or a tuning (a session of --numerics strict outlives that)";
 }
 
+int session_check_kv(const char *path, const struct session_head *h, const char *kv_k, const char *kv_v, struct q_err *e)
+{
+    char id[100], a[100], b[100];
+    snprintf(id, sizeof id, "kv=%s+%s ", kv_k, kv_v);
+    if (!differs("kv=", h->state_id, id, a, b)) return Q_OK;
+    return q_fail(e, Q_EINPUT, "%s: a session whose KV is %s; this engine's is %s (K+V)", path, a, b);
+}
+
 int session_check_id(const char *path, const struct session_head *h, const char *state_id, struct q_err *e)
 {
     char a[100], b[100];

@@ -33,6 +33,12 @@ void session_work_close(struct session_work *w)
     *w = (struct session_work){.lock = -1};
 }
 
+int session_work_formats(void *session, const char *kv_k, const char *kv_v, struct q_err *e)
+{
+    const struct session_work *w = session;
+    return w->file ? session_check_kv(w->path, session_head(w->file), kv_k, kv_v, e) : Q_OK;
+}
+
 int session_work_resume(struct session_work *w, struct q_engine *en, struct q_talk *t, const int32_t *ids, size_t n, struct q_err *e)
 {
     if (!w->file) return Q_OK;

@@ -23,6 +23,8 @@ struct session_work {
 /* path NULL: none. A file that could not be replaced is refused here, before anything is computed for it. */
 int session_work_open(struct session_work *w, const char *path, struct q_err *e);
 void session_work_close(struct session_work *w);
+/* q_engine_opts.formats, with the session as its argument: one of other formats is refused before kernels are built for them. */
+int session_work_formats(void *session, const char *kv_k, const char *kv_v, struct q_err *e);
 /* Gives the talk the checkpoint that ids[0, n) go on from, once; without one it reads all. Refuses a file that is not of such an engine,
  * whatever the ids; one with more tokens than the context is no beginning of them. */
 int session_work_resume(struct session_work *w, struct q_engine *en, struct q_talk *t, const int32_t *ids, size_t n, struct q_err *e);

@@ -27,7 +27,7 @@ static int read_slot(struct http_request *rq, struct order *x, struct api_error 
     size_t digits = strspn(rest, "0123456789");
     x->slot = digits && digits < 6 ? atoi(rest) : n;
     if (digits && !rest[digits] && x->slot < n) return 0;
-    return api_fail(err, 400, NULL, "id", "expected the id of a slot, 0 to %d, found '%.40s'", n - 1, rest);
+    return api_fail(err, 404, "slot_not_found", "id", "expected the id of a slot, 0 to %d, found '%.40s'", n - 1, rest);
 }
 
 /* A name of the directory alone. */
@@ -62,7 +62,8 @@ static void put_answer(const struct order *x, const char *name, struct text *t)
     if (x->kind == ORDER_SAVE)
         text_printf(t, ",\"n_saved\":%d,\"n_written\":%zu,\"timings\":{\"save_ms\":%.3f}}", x->tokens, x->bytes, ms);
     else if (x->kind == ORDER_RESTORE)
-        text_printf(t, ",\"n_restored\":%d,\"n_read\":%zu,\"timings\":{\"restore_ms\":%.3f}}", x->tokens, x->bytes, ms);
+        text_printf(t, ",\"n_restored\":%d,\"n_read\":%zu,\"checkpoints\":{\"read\":%d,\"kept\":%d},\"timings\":{\"restore_ms\":%.3f}}", x->tokens,
+                    x->bytes, x->parts, x->kept, ms);
     else text_printf(t, ",\"n_erased\":%d}", x->tokens);
 }
 
@@ -120,6 +121,9 @@ void api_slot_action(struct http_request *rq)
         http_reply_error(rq, &err);
         return;
     }
-    http_note(rq, "slot %d: %s, %d tokens", x.slot, actions[x.kind], x.tokens);
+    if (x.kept < x.parts)
+        http_note(rq, "slot %d: restore, %d tokens, only %d of %d checkpoints kept: --cache-device has no room for more", x.slot, x.tokens, x.kept,
+                  x.parts);
+    else http_note(rq, "slot %d: %s, %d tokens", x.slot, actions[x.kind], x.tokens);
     http_reply_json(rq, 200, &out);
 }

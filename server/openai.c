@@ -59,14 +59,15 @@ void openai_fault(void *f, const struct api_error *x, struct text *out) { sse_er
 
 static double rate(int n, double s) { return n > 0 && s > 0 ? n / s : 0; }
 
-/* The first token of an answer comes with its prompt's last step, so it is no part of the rate. */
+/* As llama-server counts: predicted_ms begins with the first token, which comes with the prompt's last step, and predicted_per_second is all tokens
+ * of the answer by that time; 0 where there is but that token. The log's rate leaves it out. */
 static void put_timings(const struct usage *u, struct text *out)
 {
     int read = u->n_prompt - u->n_cached;
     text_printf(out, "{\"cache_n\":%d,\"prompt_n\":%d,\"prompt_ms\":%.3f,\"prompt_per_second\":%.3f,", u->n_cached, read, u->prefill_s * 1e3,
                 rate(read, u->prefill_s));
     text_printf(out, "\"predicted_n\":%d,\"predicted_ms\":%.3f,\"predicted_per_second\":%.3f}", u->n_generated, u->decode_s * 1e3,
-                rate(u->n_timed, u->decode_s));
+                u->n_timed > 0 ? rate(u->n_generated, u->decode_s) : 0);
 }
 
 void openai_put_counts(const struct usage *u, struct text *out)

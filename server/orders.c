@@ -67,7 +67,11 @@ static void save(struct q_sched *s, struct order *x)
 
 static void restore(struct q_sched *s, struct order *x)
 {
-    if (q_sched_restore(s, x->slot, x->file, &x->tokens, &x->err)) return;
+    struct q_sched_restored r;
+    if (q_sched_restore(s, x->slot, x->file, &r, &x->err)) return;
+    x->tokens = r.tokens;
+    x->parts = r.parts;
+    x->kept = r.kept;
     x->bytes = session_head(x->file)->bytes;
 }
 

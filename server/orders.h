@@ -17,6 +17,7 @@ struct order {
     struct session *file;        /* to restore */
     /* filled in */
     int tokens;                  /* saved, restored, erased */
+    int parts, kept;             /* restored: checkpoints of the file that the context has room for, and that the cache keeps */
     size_t bytes;                /* of the file */
     double seconds;
     struct q_err err;            /* code 0: it was done */

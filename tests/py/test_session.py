@@ -129,6 +129,7 @@ def test_chat_goes_on_with_what_run_began(path):
 def test_chats_one_after_another_are_one(path):
     want = said(chat(*QUESTIONS)).splitlines()
     first = chat(*QUESTIONS[:2], args=("--session", path))
+    assert first.err.count(f"session saved to {path}") == 1
     second = chat(QUESTIONS[2], args=("--session", path))
     assert said(first).splitlines() + said(second).splitlines() == want
     assert reused(second)[0][1] > 30
@@ -170,7 +171,9 @@ def test_other_engines_and_damage(path):
     said(run("-p", QUESTIONS[0], "--session", path))
     data = path.read_bytes()
     refused(verb("run", "-p", "x", "--session", path), "numerics strict", "pinned-")
-    refused(run("-p", "x", "--session", path, "--kv-k", "f32"), "f16+f16", "f32+f16")
+    other = run("-p", "x", "--session", path, "--kv-k", "f32")
+    refused(other, "f16+f16", "f32+f16")
+    assert "# kernels" not in other.err and "# memory" not in other.err     # refused before anything is built
     refused(run("-p", "x", "--session", path, "-c", "8"), "-c raises it")
     for at in (40, 410, 1000, len(data) // 3):      # head, tokens, the first checkpoint's state
         path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1:])

@@ -85,6 +85,22 @@ def test_the_restored_prompt_itself_comes_again(start, files):
     assert told(s, **NORWAY)[0] == OSLO
 
 
+def test_a_cache_without_room_for_all_checkpoints_is_told(start, files):
+    s = start(*STRICT, "--slot-save-path", files)
+    text, n, _ = told(s, **STORY)
+    told(s, **more(STORY, text, "And then?"))
+    done(s, "save", filename="a")
+    all_kept = done(s, "restore", filename="a")["checkpoints"]
+    assert all_kept["read"] == all_kept["kept"] >= 2, all_kept
+    one = json.loads(s.get("/slots")[2])[0]["checkpoints"]["device"]
+    s.stop()
+    s = start(*STRICT, "--slot-save-path", files, "--cache-device", one["bytes"] // one["n"] + 200000, "--cache-host", 0)
+    r = done(s, "restore", filename="a")["checkpoints"]
+    assert r["read"] == all_kept["read"] and r["kept"] < r["read"], (r, one)
+    s.stop()
+    assert f"only {r['kept']} of {r['read']} checkpoints kept: --cache-device has no room for more" in s.err
+
+
 def test_what_is_erased_and_restored(start, files):
     s = start(*STRICT, "--slot-save-path", files)
     told(s, **NORWAY)
@@ -156,7 +172,7 @@ def test_wrong_orders(start, files, tmp_path):
     for action in ("delete", "", "SAVE"):
         is_refused(s, "?action=", action, filename="a")
     for slot in (1, 99, -1, "x", "0x", 10 ** 20):
-        is_refused(s, "id of a slot", "erase", slot)
+        is_refused(s, "id of a slot", "erase", slot, status=404)
     is_refused(s, "No such file", "restore", filename="none")
     (files / "folder").mkdir()
     is_refused(s, "a folder", "restore", filename="folder")
