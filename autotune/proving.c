@@ -34,7 +34,7 @@ int proving_open(struct proving *p, const struct options *o, const char *op, dou
     int rc = verb_store(o, &p->s, e);
     if (!rc) rc = gen_open(&p->g, o->generator, e);
     if (rc) return rc;
-    p->t = (struct target){ .card = o->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v };
+    p->t = verb_target(o);
     p->build = (struct build_opts){ .store = p->s, .compiler = &p->compiler, .jobs = verb_jobs(o), .deadline_s = 60,
                                     .signal_fd = verb_catch_signals() };
     p->effort = *effort_find("quick");

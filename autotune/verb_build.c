@@ -72,7 +72,7 @@ static int pack(const struct options *o, const struct collect_out *out, struct s
 
 static int build(const struct options *o, const struct collect_out *out, struct store *s, struct gen *g, struct q_err *e)
 {
-    struct target t = { .card = o->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v, .sparse = o->sparse };
+    struct target t = verb_target(o);
     struct compiler compiler = { 0 };
     struct compiler_given given = o->given;
     struct defaults_result result;

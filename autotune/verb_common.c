@@ -19,6 +19,19 @@ int verb_store(const struct options *o, struct store **s, struct q_err *e)
     return store_open(s, &so, e);
 }
 
+struct target verb_target(const struct options *o)
+{
+    return (struct target){ .card = o->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v, .sparse = o->sparse };
+}
+
+int verb_print_json(const cJSON *o, struct q_err *e)
+{
+    char *text = cJSON_PrintUnformatted(o);
+    if (text) puts(text);
+    cJSON_free(text);
+    return text ? Q_OK : q_fail(e, Q_EMEM, "no memory for the list");
+}
+
 void verb_built(void *arg, int done, int n)
 {
     double *last = arg;

@@ -56,11 +56,9 @@ static int print_json(cJSON *rows, const struct compare_result *n, struct q_err 
         { "other_templates", n->stale }, { "not_compared", n->apart } };
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) cJSON_AddNumberToObject(o, counts[i].name, counts[i].n);
     cJSON_AddItemToObject(o, "differ", cJSON_Duplicate(rows, 1));
-    char *text = cJSON_PrintUnformatted(o);
-    if (text) puts(text);
-    cJSON_free(text);
+    int rc = verb_print_json(o, e);
     cJSON_Delete(o);
-    return text ? Q_OK : q_fail(e, Q_EMEM, "no memory for the list");
+    return rc;
 }
 
 static void print_counts(const struct compare_result *n, double seconds)

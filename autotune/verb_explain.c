@@ -201,14 +201,6 @@ static void add_json(struct explaining *w, const struct looked *l, const struct 
     cJSON_AddItemToArray(w->json, o);
 }
 
-static int print_json(const cJSON *list, struct q_err *e)
-{
-    char *text = cJSON_PrintUnformatted(list);
-    if (text) puts(text);
-    cJSON_free(text);
-    return text ? Q_OK : q_fail(e, Q_EMEM, "no memory for the list");
-}
-
 /* --- the verb ---------------------------------------------------------------------------------------------------------- */
 
 static int is_asked(const struct options *o, const struct looked *l)
@@ -252,7 +244,7 @@ static int explain(struct explaining *w, struct q_err *e)
         if (w->json) add_json(w, l[i], &v[i]);
         else print_problem(l[i], &v[i]);
     }
-    if (!rc && w->json) rc = print_json(w->json, e);
+    if (!rc && w->json) rc = verb_print_json(w->json, e);
     if (!rc) tell_foreign(&w->foreign);
     evidence_free(v, n);
     free(k);
@@ -265,7 +257,7 @@ int verb_explain(const struct options *o, struct q_err *e)
 {
     struct explaining w = { .o = o };
     int rc = verb_store(o, &w.s, e);
-    w.t = (struct target){ .card = o->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v, .sparse = o->sparse };
+    w.t = verb_target(o);
     if (!rc) rc = gen_open(&w.g, o->generator, e);
     if (!rc) rc = look_of_options(&w.look, &w.t, w.g, w.s, o, e);
     if (!rc) rc = look_has_op(&w.look, o->args[0], e);

@@ -62,7 +62,7 @@ static int by_problem(const void *a, const void *b)
 static int collect_model(struct list *l, struct store *s, struct q_err *e)
 {
     const struct options *o = l->o;
-    struct target t = { .card = o->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v, .sparse = o->sparse };
+    struct target t = verb_target(o);
     struct look look = { 0 };
     int rc = look_of_options(&look, &t, l->g, s, o, e);
     for (int i = 0; i < look.n && !rc && !l->failed; i++) {

@@ -227,11 +227,9 @@ static int print_json(const struct planning *w, double seconds, struct q_err *e)
     cJSON_AddNumberToObject(o, "candidates", w->candidates);
     cJSON_AddNumberToObject(o, "seconds", (int)(seconds + 0.5));
     cJSON_AddItemReferenceToObject(o, "problems", w->json);
-    char *text = cJSON_PrintUnformatted(o);
-    if (text) puts(text);
-    cJSON_free(text);
+    int rc = verb_print_json(o, e);
     cJSON_Delete(o);
-    return text ? Q_OK : q_fail(e, Q_EMEM, "no memory for the plan");
+    return rc;
 }
 
 /* --- the plan ---------------------------------------------------------------------------------------------------------- */
@@ -297,7 +295,7 @@ static void open_book(struct planning *w)
 static int open_planning(struct planning *w, struct q_err *e)
 {
     const struct options *o = w->o;
-    w->t = (struct target){ .card = o->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v, .sparse = o->sparse };
+    w->t = verb_target(o);
     w->build = (struct build_opts){ .store = w->s, .compiler = &w->compiler, .jobs = verb_jobs(o), .signal_fd = -1 };
     w->env = (struct contest_env){ .t = &w->t, .g = w->g, .build = &w->build, .effort = effort_find(o->effort) };
     w->recorded = (struct recorded_query){ .t = &w->t, .g = w->g, .store = w->s, .effort = w->env.effort, .compiler = &w->compiler };

@@ -49,7 +49,7 @@ static int interrupted(struct q_err *e)
 
 static int tune_with(const struct options *o, struct store *s, struct gen *g, struct q_err *e)
 {
-    struct target t = { .card = o->card, .numerics = o->numerics, .kv_k = o->kv_k, .kv_v = o->kv_v, .sparse = o->sparse };
+    struct target t = verb_target(o);
     struct compiler compiler = { 0 };
     struct defaults_result result;
     struct build_pace pace = { 0 };

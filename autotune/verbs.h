@@ -8,6 +8,8 @@
 #include "build.h"
 #include "options.h"
 #include "runtime/store.h"
+#include "target.h"
+#include <cjson/cJSON.h>
 
 enum { VERB_INTERRUPTED = -1 };   /* exit status 130 */
 
@@ -55,6 +57,10 @@ int verb_admit(const struct options *o, struct q_err *e);
 void verb_say(void *arg, const char *line);
 /* The store of --tunes and --cache. */
 int verb_store(const struct options *o, struct store **s, struct q_err *e);
+/* What the options are about, its model not opened yet. */
+struct target verb_target(const struct options *o);
+/* One line on stdout. */
+int verb_print_json(const cJSON *o, struct q_err *e);
 /* `progress` of build_opts: a line every few seconds, since a large model's set takes a minute. arg: a double, when the last one was. */
 void verb_built(void *arg, int done, int n);
 /* -j, or one compiler a CPU. */

@@ -584,6 +584,9 @@ def test_verify_needs_something_to_verify(tmp_path):
     done = tune(tmp_path, "verify", "-t", "1", "--device", "cpu")
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and "nothing was measured for cpu:" in done.stderr
     assert tune(tmp_path, "verify", "--card", "cpu:avx2").returncode == 2
+    for words, why in ((), "op: expected one of layout"), (("--sparse-prefill", "0.99"), "no winner is recorded"):
+        done = tune(tmp_path, "verify", "attn_pick", "-t", "1", "--device", "cpu", "-m", str(TINY), *words)
+        assert done.returncode == 1 and why in done.stderr
 
 
 def compare(home, other, *args):
