@@ -23,7 +23,7 @@ int gate_rows(const struct trace *t);
 struct gate_corpus {
     const char *name, *text;    /* NULL text: made by gate_long */
 };
-/* gate_corpus.c: in the order of the units. */
+/* gate_corpus.c: in the order of the units, whose names a test holds against these. */
 extern const struct gate_corpus gate_corpus[];
 extern const int gate_corpus_n;
 /* gate_long.c: a long text of about n entries and the question at its end, owned by the caller; NULL when memory is short or

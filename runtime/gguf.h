@@ -54,7 +54,7 @@ struct gguf_tensor {
 
 /* Opens FILE. Errors name the file and the key, tensor or byte. Never blocks: anything but a regular file is refused. */
 int gguf_open(struct gguf **g, const char *path, struct q_err *e);
-/* Parses one file's bytes in memory, which must stay alive; `name` stands for the path. A shard of a set is refused. */
+/* For tests and fuzzers, which have no file: parses one file's bytes in memory, which must stay alive; `name` stands for the path. A shard of a set is refused. */
 int gguf_open_memory(struct gguf **g, const void *data, size_t n, const char *name, struct q_err *e);
 void gguf_close(struct gguf *g);
 
