@@ -1,7 +1,6 @@
 /* Running one CUDA candidate on one trial, on tests/simt: as check.c does it for a CPU's, over grids of whole buckets, with
  * blocks and warps in other orders and other bytes in shared memory each time. */
 #include "op_check.h"
-#include "autotune/trial.h"
 #include "tests/simt/simt.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,26 +45,22 @@ static int run_once(const char *object, const struct gen_kernel *k, const struct
                     unsigned long long *hash, struct q_err *e)
 {
     struct simt_buffer buffer[MOST_VIEWS];
-    struct ref_size size = t->trial->size[i];
-    struct trial_case c;
-    size.parts = 1;
-    int rc = trial_make(&c, t->ref, &t->shape, &size, t->seed, e);
-    if (rc) return rc;
+    const struct trial_case *c = &t->c[i][0];
+    ref_case_restore(c->c, t->begin[i][0]);
     struct simt_call call = {.name = k->name,
                              .source = k->source,
                              .object = object,
                              .launch = &k->launch,
-                             .extent = extent_of(&size),
+                             .extent = extent_of(&t->trial->size[i]),
                              .cc = atoi(k->arch + 3),
-                             .args = c.args,
+                             .args = c->args,
                              .args_bytes = t->ref->args_bytes,
                              .buffer = buffer,
-                             .n_buffers = views(buffer, c.c, t->ref->op),
+                             .n_buffers = views(buffer, c->c, t->ref->op),
                              .seed = seed};
-    rc = simt_run(&call, e);
-    if (!rc) rc = ref_case_compare(t->want[i], c.c, k->numerics, e);
-    if (!rc) *hash = ref_case_hash(c.c);
-    trial_free(&c);
+    int rc = simt_run(&call, e);
+    if (!rc) rc = ref_case_compare(t->want[i], c->c, k->numerics, e);
+    if (!rc) *hash = ref_case_hash(c->c);
     return rc;
 }
 

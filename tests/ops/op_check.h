@@ -2,16 +2,22 @@
 #ifndef OP_CHECK_H
 #define OP_CHECK_H
 
+#include "autotune/trial.h"
 #include "trials.h"
 
-/* The truth of one trial: a case for each size, computed once and shared by all candidates. */
+enum { TEAMS = 2 };            /* of 1 and of 3 */
+
+/* The truth of one trial, made once and shared by all candidates: random values, K and V in their formats and the like take longer than
+ * most kernels. A candidate runs in a child, whose writes to the cases are its own; before each run it puts back what they began as. */
 struct truth {
     const struct op_ref *ref;
     struct q_shape shape;
     const struct trial *trial;
-    unsigned long long seed;
+    struct trial_case c[MOST_SIZES][TEAMS];     /* a team's buffers have room for its members */
+    struct ref_case *begin[MOST_SIZES][TEAMS];
     struct ref_case *want[MOST_SIZES];
 };
+/* On error truth_free is due as well. */
 int truth_make(struct truth *t, const struct op_ref *ref, const struct trial *trial, unsigned long long seed, struct q_err *e);
 void truth_free(struct truth *t);
 
