@@ -17,7 +17,7 @@ struct options {
     const char *op, *shape, *params, *dir, *cache, *trials;
     struct arg_list card;      /* all of one kind */
     struct arg_part part;      /* of an op's shapes */
-    int per_shape, sample, jobs, seconds, san, verbose;
+    int per_shape, every, sample, jobs, seconds, san, verbose;
     unsigned long long seed;
 };
 
@@ -210,9 +210,20 @@ static void check_default(struct run *r, const struct trial *t, const char *nume
     gen_kernel_free(&k);
 }
 
-/* A shape on some of the cards, in turn, so that an op's shapes meet all; its default on every one. */
-static void check_on_cards(struct run *r, const struct trial *t, int turn, const struct op_ref *ref)
+/* Every N-th of the sizes, for the next shape another of them first, so that an op's shapes meet all. Of pairs whose bits are compared the
+ * common shapes and sizes stand at the same places in both files. */
+static struct trial some_sizes(const struct trial *t, int every, int turn)
 {
+    struct trial some = *t;
+    some.n_sizes = 0;
+    for (int i = turn % (every < t->n_sizes ? every : t->n_sizes); i < t->n_sizes; i += every) some.size[some.n_sizes++] = t->size[i];
+    return some;
+}
+
+/* A shape on some of the cards, in turn, so that an op's shapes meet all; its default on every one. */
+static void check_on_cards(struct run *r, const struct trial *all, int turn, const struct op_ref *ref)
+{
+    const struct trial some = some_sizes(all, r->o.every, turn / r->o.part.n), *t = &some;
     int n = r->o.card.n;
     int step = (n + r->o.per_shape - 1) / r->o.per_shape;
     for (int i = 0; i < n; i++) {
@@ -267,6 +278,7 @@ static int parse(struct options *o, int argc, char **argv, struct q_err *e)
         {"--op", ARG_TEXT, &o->op, 0, 0}, {"--shape", ARG_TEXT, &o->shape, 0, 0}, {"--params", ARG_TEXT, &o->params, 0, 0},
         {"--dir", ARG_TEXT, &o->dir, 0, 0}, {"--cache", ARG_TEXT, &o->cache, 0, 0}, {"--trials", ARG_TEXT, &o->trials, 0, 0},
         {"--card", ARG_LIST, &o->card, 0, 0}, {"--part", ARG_PART, &o->part, 1, MOST_LINES}, {"--per-shape", ARG_INT, &o->per_shape, 1, ARGS_LIST},
+        {"--every", ARG_INT, &o->every, 1, MOST_SIZES},
         {"--sample", ARG_INT, &o->sample, 0, 100000}, {"--jobs", ARG_INT, &o->jobs, 1, MOST_JOBS}, {"--seconds", ARG_INT, &o->seconds, 1, 86400},
         {"--seed", ARG_SEED, &o->seed, 0, 0}, {"--san", ARG_FLAG, &o->san, 0, 0}, {"-v", ARG_FLAG, &o->verbose, 0, 0},
     };
@@ -337,16 +349,18 @@ static void check_and_tell(struct run *r, const char *op)
 }
 
 static const char usage[] =
-    "usage: op_check [--card CARD]... [--per-shape CARDS] [--part I/N] [--op OP[,OP] [--shape S] [--params P]] [--sample N] [--seed N]\n"
+    "usage: op_check [--card CARD]... [--per-shape CARDS] [--part I/N] [--every N] [--op OP[,OP] [--shape S] [--params P]] [--sample N] [--seed N]\n"
     "                [--jobs N] [--seconds N] [--san] [--dir TREE] [--trials DIR] [--cache DIR] [-v]\n"
     "  --card: a key, a name or a file, as quarry-gen takes it; cuda:sm_CC.. are checked by tests/simt, cpu:PATH.. where this\n"
-    "          machine has the path; else this machine\n";
+    "          machine has the path; else this machine\n"
+    "  --every: a shape on every N-th of its sizes, in turn\n";
 
 int main(int argc, char **argv)
 {
     static struct run r = {.o = {.cache = TEST_BUILD_DIR "/op_cache",
                                  .trials = TEST_SOURCE_DIR "/tests/ops",
                                  .per_shape = 2,
+                                 .every = 1,
                                  .part = {1, 1},
                                  .sample = 8,
                                  .jobs = 2,
