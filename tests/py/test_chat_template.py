@@ -8,7 +8,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = pathlib.Path(os.environ.get("QUARRY_SOURCE", HERE.parent.parent))
 RENDER = pathlib.Path(os.environ.get("QUARRY_BUILD", SOURCE / "build")) / "chat_render"
 TINY = SOURCE / "tests/models/tiny"
-CHATS, SNIPPETS = (int(n) for n in os.environ.get("QUARRY_CASES", "2000,3000").split(","))
+CASES = "2000,3000" if os.environ.get("QUARRY_SLOW") else "500,800"
+CHATS, SNIPPETS = (int(n) for n in os.environ.get("QUARRY_CASES", CASES).split(","))
 Q_EINPUT, Q_ELIMIT = 1, 3
 
 jinja2 = pytest.importorskip("jinja2", reason="needs jinja2 to compare with")
