@@ -71,7 +71,8 @@ static int check_size(trial_fn fn, const struct truth *t, const char *numerics, 
                 return q_fail(e, why.code, "rows %d, seqs %d, past %d, parts %d: %s", z->rows, z->seqs, z->past, members[k], why.text);
         }
         if (h[0] != h[1]) return q_fail(e, Q_EINTERNAL, "rows %d, parts %d: two runs differ", z->rows, members[k]);
-        if (k && !strcmp(numerics, "canonical") && h[0] != *hash) return q_fail(e, Q_EINTERNAL, "rows %d: teams of 1 and 3 differ, though canonical", z->rows);
+        if (k && !strcmp(numerics, "canonical") && h[0] != *hash)
+            return q_fail(e, Q_EINTERNAL, "rows %d: teams of 1 and 3 differ, though canonical", z->rows);
         if (!k) *hash = h[0];
     }
     return Q_OK;
