@@ -440,7 +440,8 @@ def test_help_and_version():
 
 # --- ends ---------------------------------------------------------------------------------------------------------------
 
-LONG = ["-p", "Tell me a story about Mina and a blue star.", "--temp", "3", "--seed", "1", "-n", "30000", "-c", "32768"]
+# Ten seconds: a grammar that lets no answer end before.
+LONG = ["-p", "Tell me a story about Mina and a blue star.", "--grammar", "root ::= [a-z ]{30000}", "--temp", "3", "-n", "30000", "-c", "32768"]
 
 
 def started(**more):
