@@ -51,7 +51,7 @@ static const struct help options[] = {
                                                           "                       (./mine.lua), or a key, e.g. cpu:avx2 or cuda:sm_70\n" },
     { BUILDS, "  -t N                 threads that the model will run with (default: all CPUs)\n"
               "  --tunes DIR          records of winners here, before the user's own\n"
-              "  --cache DIR          default records and objects here (default: $XDG_CACHE_HOME/quarry)\n"
+              "  --cache DIR          default records and objects here (default: $XDG_CACHE_HOME/quarry); a tune takes it with --effort none\n"
               "  --cc PROGRAM         the C compiler (default: the first of cc, gcc, clang)\n"
               "  --nvrtc PATH         NVRTC's library or a folder with it (default: the newest that serves card and driver)\n"
               "  -j N                 compilers at a time (default: one a CPU)\n" },

@@ -11,12 +11,12 @@
 #include <string.h>
 
 static const char help[] =
-    "usage: quarry show FILE | --preset NAME [--format q8_0] [--json] [--check]\n"
+    "usage: quarry show FILE | --preset NAME [--type q8_0] [--json] [--check]\n"
     "       quarry show FILE | --preset NAME --fit CARDS [--ctx N] [--parallel N] [--kv-k F] [--kv-v F] [--cache-device SIZE]\n"
     "                   [--sparse-prefill M] [--json]\n"
     "\n"
     "  FILE            a GGUF file; any file of a split set; or a session's file: what it is of (its text is not shown)\n"
-    "  --preset NAME   a shape by name (qwen3.5-9b) or of a file ./mine.lua instead of a model; --format says in which weight type\n"
+    "  --preset NAME   a shape by name (qwen3.5-9b) or of a file ./mine.lua instead of a model; --type T (or --format) says in which weight type\n"
     "  --check         read every block of the weights for infinite or NaN values, and open the tokenizer\n"
     "  --fit CARDS     where it would lie on cards of these sizes, and what fits: 24GiB, 3x16GiB or 16GiB,12GiB,16GiB; on the first\n"
     "                  that holds it all, else over several; exit status 1 where it does not fit\n"
@@ -45,7 +45,7 @@ static const char **place_of(struct options *o, const char *name)
 {
     const struct {
         const char *name, **at;
-    } values[] = {{"--preset", &o->preset}, {"--format", &o->format}, {"-m", &o->file}, {"--fit", &o->cards}, {"--ctx", &o->ctx}, {"-c", &o->ctx},
+    } values[] = {{"--preset", &o->preset}, {"--format", &o->format}, {"--type", &o->format}, {"-m", &o->file}, {"--fit", &o->cards}, {"--ctx", &o->ctx}, {"-c", &o->ctx},
                   {"--parallel", &o->parallel}, {"--kv-k", &o->kv_k}, {"--kv-v", &o->kv_v},
                   {"--cache-device", &o->cache}, {"--sparse-prefill", &o->sparse}};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)

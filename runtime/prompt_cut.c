@@ -75,14 +75,25 @@ static void find_middle(struct cutting *c, enum q_cut how)
     while (c->first < c->last && !c->turn[c->first].question);
 }
 
+/* The turn behind a question and what answers it. */
+static int exchange_end(const struct cutting *c, int at)
+{
+    do at++;
+    while (at < c->last && !c->turn[at].question);
+    return at;
+}
+
 /* In strides of an eighth of the context: while a conversation grows by one, the same turns are left out, so that what was read of it serves
- * again. */
+ * again. For a stride's sake alone no exchange goes that is longer than it: what fits of a few long texts is kept. */
 static void drop_turns(struct cutting *c, int goal, int ctx)
 {
-    int stride = ctx / 8 + 1, least = (c->total - goal + stride - 1) / stride * stride, dropped = 0;
-    for (int i = c->first; i < c->last && (dropped < least || !c->turn[i].question); i++) {
-        c->turn[i].gone = 1;
-        dropped += c->turn[i].end - c->turn[i].begin;
+    int excess = c->total - goal, stride = ctx / 8 + 1, least = (excess + stride - 1) / stride * stride, dropped = 0;
+    for (int i = c->first, end; i < c->last; i = end) {
+        end = exchange_end(c, i);
+        int tokens = c->turn[end - 1].end - c->turn[i].begin;
+        if (dropped >= least || (dropped >= excess && tokens > stride)) break;
+        for (int j = i; j < end; j++) c->turn[j].gone = 1;
+        dropped += tokens;
     }
     c->total -= dropped;
 }

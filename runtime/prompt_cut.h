@@ -1,10 +1,10 @@
 /* Leaving something out of a prompt that does not fit, where the caller asked for that; else such a prompt is refused.
  *
- * A rendered chat is cut in its own joints, found by the tokens of its turns. Left out are whole turns first, never the system message, nor what
- * is behind the last question: the oldest ones (head), or those behind the first question and its answer (middle). The rest begins with a
- * question again, and with the same one as the conversation grows, for an eighth of the context: what was read of it need not be read again. What
- * is then still too long loses tokens of its longest texts, at their beginning (head) or in their middle. A text without turns is one text. What
- * the template wrote around texts stays, and no character is cut in two.
+ * A rendered chat is cut in its own joints, found by the tokens of its turns. Left out are whole turns first, never the system message, nor what is
+ * behind the last question: the oldest ones (head), or those behind the first question and its answer (middle). The rest begins with a question
+ * again, and with the same one as the conversation grows, for an eighth of the context: what was read of it need not be read again (an exchange
+ * longer than that eighth goes only where it has to). What is then still too long loses tokens of its longest texts, at their beginning (head) or in
+ * their middle. A text without turns is one text. What the template wrote around texts stays, and no character is cut in two.
  *
  * It knows no engine: ids in, fewer ids out.
  */

@@ -56,7 +56,7 @@ static void help(void)
            "  --cache-disk SIZE   ... then on disk, where they survive a restart (default 0: none)\n"
            "  --cache-dir DIR     where on disk (default: the user's cache directory)\n"
            "  --cache-every N     tokens of a long prompt between checkpoints, besides those at the ends of turns (default 4096; 0: none)\n"
-           "  --slot-save-path DIR    let POST /slots/ID?action=save and restore write and read files of what slots hold in DIR (default: not)\n"
+           "  --slot-save-path DIR    let POST /slots/ID?action=save and restore write and read files of what slots hold in DIR, which is made (default: not)\n"
            "  --max-body MIB      the largest body of a request (default 16)\n"
            "  --header-time S     seconds within which a request's headers must be there (default 30)\n"
            "  --body-time S       seconds for its body (default 300)\n"

@@ -86,6 +86,19 @@ static void oldest_turns_go_first(void **state)
     cuts_to(SYSTEM USER("One?") SAID("Call.") USER("<tool_response>\n5\n</tool_response>") SAID("5.") USER("Two?") OPEN, 1, Q_CUT_HEAD, SYSTEM USER("Two?") OPEN);
 }
 
+/* Of few long turns all goes that has to, and no more: the stride of an eighth is for short ones. */
+static void a_long_turn_that_fits_stays(void **state)
+{
+    static char words[1200], text[4096], want[4096];
+    for (int i = 0; i < 200; i++) strcat(words, "bird ");
+    sprintf(text, SYSTEM USER("%s") SAID("1.") USER("%s") SAID("2.") USER("Why?") OPEN, words, words);
+    sprintf(want, SYSTEM USER("%s") SAID("2.") USER("Why?") OPEN, words);
+    struct tok_ids ids = encode(text), one = encode(want);
+    cuts_to(text, (int)(ids.n - one.n) - 100, Q_CUT_HEAD, want);    /* less than that turn is too many, and more than an eighth */
+    free(ids.at);
+    free(one.at);
+}
+
 /* A conversation that grows turn by turn is cut at the same place for a while: its beginning, which was read, stays as it is. */
 static void the_cut_stays_for_a_while(void **state)
 {
@@ -231,7 +244,7 @@ static void any_ids_are_cut_or_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(oldest_turns_go_first), cmocka_unit_test(the_cut_stays_for_a_while), cmocka_unit_test(the_middle_keeps_the_first_question), cmocka_unit_test(a_long_text_is_cut_itself),
+        cmocka_unit_test(oldest_turns_go_first), cmocka_unit_test(a_long_turn_that_fits_stays), cmocka_unit_test(the_cut_stays_for_a_while), cmocka_unit_test(the_middle_keeps_the_first_question), cmocka_unit_test(a_long_text_is_cut_itself),
         cmocka_unit_test(characters_stay_whole), cmocka_unit_test(what_fits_or_cannot_stays),
         cmocka_unit_test(any_ids_are_cut_or_refused),
     };
