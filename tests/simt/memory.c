@@ -16,6 +16,8 @@ static struct {
     unsigned char *object_base;
 } mem;
 
+struct shades shades;
+
 unsigned char *memory_object_base(void) { return mem.object_base; }
 
 /* --- regions ----------------------------------------------------------------------------------------------------- */
@@ -32,18 +34,17 @@ static size_t words_of(size_t bytes) { return bytes / 4 + 1; }
  * so old shades say nothing. */
 static int make_shades(struct q_err *e)
 {
-    static struct shade *all;
-    static size_t cap;
+    enum { BOTH = sizeof(struct shade) + sizeof(struct rare) };
     size_t n = 0;
     for (int i = 0; i < mem.n; i++)
         if (mem.region[i].shaded) n += 5 * words_of(mem.region[i].bytes);
-    if (n > cap) {
-        if (all) munmap(all, cap * sizeof *all);
-        cap = 2 * n;
-        all = mmap(NULL, cap * sizeof *all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (all == MAP_FAILED) return all = NULL, cap = 0, q_fail(e, Q_EMEM, "no memory to watch %zu words", n / 5);
+    if (n > shades.cap) {
+        if (shades.all) munmap(shades.all, shades.cap * BOTH);
+        void *room = mmap(NULL, 2 * n * BOTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (room == MAP_FAILED) return shades = (struct shades){0}, q_fail(e, Q_EMEM, "no memory to watch %zu words", n / 5);
+        shades = (struct shades){room, (struct rare *)((struct shade *)room + 2 * n), 2 * n};
     }
-    struct shade *next = all;
+    struct shade *next = shades.all;
     for (int i = 0; i < mem.n; i++) {
         struct region *r = &mem.region[i];
         if (!r->shaded) continue;
@@ -202,9 +203,14 @@ void memory_access(const void *at, size_t bytes, int access, const void *pc)
     shade_range(r, (size_t)(p - r->lo), bytes, access, pc);
 }
 
+static void set_flight(struct shade *s, int in_flight) { s->has = (u8)(in_flight ? s->has | IN_FLIGHT : s->has & ~IN_FLIGHT); }
+
 void memory_flight(const void *at, int bytes, int in_flight)
 {
     const struct region *r = find(at);
     size_t first = (size_t)((const unsigned char *)at - r->lo);
-    for (size_t i = first; i < first + (size_t)bytes; i++) r->byte[i].in_flight = r->word[i / 4].in_flight = (u8)in_flight;
+    for (size_t i = first; i < first + (size_t)bytes; i++) {
+        set_flight(&r->byte[i], in_flight);
+        set_flight(&r->word[i / 4], in_flight);
+    }
 }

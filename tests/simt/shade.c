@@ -72,6 +72,24 @@ static _Noreturn void race(const struct region *r, const unsigned char *p, int a
                 other ? "in the same launch" : without);
 }
 
+/* --- what is rare -------------------------------------------------------------------------------------------------- */
+
+static u32 list_of(const struct shade *s) { return s->has & HAS_LIST ? rare_of(s)->read_list : 0; }
+
+static u32 foreign_of(const struct shade *s) { return s->has & HAS_FOREIGN ? rare_of(s)->foreign_epoch : 0; }
+
+static int other_of(const struct shade *s) { return s->has & HAS_OTHER ? rare_of(s)->read_other : 0; }
+
+static inline int is_split(const struct shade *s) { return s->has & HAS_SPLIT && rare_of(s)->split == m.run; }
+
+static void set_list(struct shade *s, u32 list)
+{
+    s->has |= HAS_LIST;
+    rare_of(s)->read_list = list;
+}
+
+static void forget(struct shade *s, int has) { s->has &= (u8)~has; }
+
 /* --- order ------------------------------------------------------------------------------------------------------- */
 
 static int is_before(int thread, u32 epoch, u32 clock)
@@ -103,10 +121,11 @@ static int reading_lane(const struct shade *s)
     if (s->read_warp != m.now->id / WARP) return __builtin_ctz(s->read_lanes);
     u32 others = s->read_lanes & ~(1u << lane_of(m.now));
     const struct clocks *c = &m.met[s->read_warp];
-    if (!others || (c->equal && !s->read_list && s->read_clock <= c->n)) return -1;
+    u32 list = list_of(s);
+    if (!others || (c->equal && !list && s->read_clock <= c->n)) return -1;
     for (; others; others &= others - 1) {
         int l = __builtin_ctz(others);
-        if ((s->read_list ? past.list[s->read_list - 1][l] : s->read_clock) > clock_met(m.now, l)) return l;
+        if ((list ? past.list[list - 1][l] : s->read_clock) > clock_met(m.now, l)) return l;
     }
     return -1;
 }
@@ -121,7 +140,7 @@ static void take_list(struct shade *s, u32 from)
         if (!past.list) abort();
     }
     for (int l = 0; l < WARP; l++) past.list[past.n_lists][l] = from ? past.list[from - 1][l] : s->read_clock;
-    s->read_list = (u32)++past.n_lists;
+    set_list(s, (u32)++past.n_lists);
 }
 
 static void note_read(const struct region *r, struct shade *s, u32 pc)
@@ -129,23 +148,31 @@ static void note_read(const struct region *r, struct shade *s, u32 pc)
     int warp = m.now->id / WARP, lane = lane_of(m.now);
     u32 clock = clock_met(m.now, lane);
     if (s->read_epoch != m.epoch) {
-        if (is_foreign(r, s->read_epoch)) s->foreign_epoch = s->read_epoch;
+        if (is_foreign(r, s->read_epoch)) {
+            s->has |= HAS_FOREIGN;
+            rare_of(s)->foreign_epoch = s->read_epoch;
+        }
         s->read_epoch = m.epoch;
-        s->read_warp = (u16)warp;
-        s->read_lanes = s->read_list = s->read_other = 0;
+        s->read_warp = (u8)warp;
+        s->read_lanes = 0;
+        forget(s, HAS_LIST | HAS_OTHER);
     }
     s->read_pc = pc;
     if (s->read_warp != warp) {
-        s->read_other = (u16)(m.now->id + 1);
+        s->has |= HAS_OTHER;
+        rare_of(s)->read_other = (u16)(m.now->id + 1);
         return;
     }
-    if (s->read_clock == clock && !s->read_list) {
+    if (s->read_clock == clock && !list_of(s)) {
         s->read_lanes |= 1u << lane;
         return;
     }
-    if (s->read_lanes && reading_lane(s) < 0) s->read_lanes = s->read_list = 0;   /* all known: this read stands for them */
-    if (s->read_lanes && !s->read_list && s->read_clock != clock) take_list(s, 0);
-    if (s->read_list) past.list[s->read_list - 1][lane] = clock;
+    if (s->read_lanes && reading_lane(s) < 0) {   /* all known: this read stands for them */
+        s->read_lanes = 0;
+        forget(s, HAS_LIST);
+    }
+    if (s->read_lanes && !list_of(s) && s->read_clock != clock) take_list(s, 0);
+    if (list_of(s)) past.list[list_of(s) - 1][lane] = clock;
     else s->read_clock = clock;
     s->read_lanes |= 1u << lane;
 }
@@ -160,42 +187,46 @@ static void check_write(const struct region *r, const struct shade *s, const uns
 /* Atomics do not race with each other. A block that has had its own turn at a counter may read or reset it. */
 static void check_atomics(const struct region *r, const struct shade *s, const unsigned char *p, int access, const void *pc)
 {
-    int ok = is_before(s->atomic_thread, s->atomic_epoch, s->atomic_clock) && (s->atomic_epoch != m.epoch || !s->atomic_other);
-    int other = s->atomic_thread == m.now->id && s->atomic_other ? s->atomic_other - 1 : s->atomic_thread;
-    if (access & ATOMIC || !s->atomic_epoch) return;
-    if (is_foreign(r, s->atomic_epoch)) {
+    if (access & ATOMIC || !(s->has & HAS_ATOMIC)) return;
+    const struct rare *a = rare_of(s);
+    int ok = is_before(a->atomic_thread, a->atomic_epoch, a->atomic_clock) && (a->atomic_epoch != m.epoch || !a->atomic_other);
+    int other = a->atomic_thread == m.now->id && a->atomic_other ? a->atomic_other - 1 : a->atomic_thread;
+    if (is_foreign(r, a->atomic_epoch)) {
         ok = 0;
         for (int i = 0; i < past.n_acquired; i++) ok |= past.acquired[i] == p;
     }
-    if (!ok) race(r, p, access, "changed", other, s->atomic_epoch, s->atomic_pc, pc);
+    if (!ok) race(r, p, access, "changed", other, a->atomic_epoch, a->atomic_pc, pc);
 }
 
 static void note_atomic(struct shade *s, u32 pc)
 {
-    if (s->atomic_epoch != m.epoch) s->atomic_other = 0;
-    else if (s->atomic_thread != m.now->id) s->atomic_other = (u16)(s->atomic_thread + 1);
-    s->atomic_epoch = m.epoch;
-    s->atomic_clock = clock_seen(m.now, lane_of(m.now));
-    s->atomic_thread = (u16)m.now->id;
-    s->atomic_pc = pc;
+    struct rare *a = rare_of(s);
+    if (!(s->has & HAS_ATOMIC) || a->atomic_epoch != m.epoch) a->atomic_other = 0;
+    else if (a->atomic_thread != m.now->id) a->atomic_other = (u16)(a->atomic_thread + 1);
+    s->has |= HAS_ATOMIC;
+    a->atomic_epoch = m.epoch;
+    a->atomic_clock = clock_seen(m.now, lane_of(m.now));
+    a->atomic_thread = (u16)m.now->id;
+    a->atomic_pc = pc;
 }
 
 static void check_reads(const struct region *r, const struct shade *s, const unsigned char *p, int access, const void *pc)
 {
-    u32 foreign = is_foreign(r, s->read_epoch) ? s->read_epoch : is_foreign(r, s->foreign_epoch) ? s->foreign_epoch : 0;
+    u32 foreign = is_foreign(r, s->read_epoch) ? s->read_epoch : is_foreign(r, foreign_of(s)) ? foreign_of(s) : 0;
     if (foreign)
         race(r, p, access, "read", __builtin_ctz(s->read_lanes | 1u << 31) + s->read_warp * WARP, foreign, s->read_pc, pc);
     if (s->read_epoch != m.epoch) return;
     int lane = reading_lane(s);
     if (s->read_lanes && lane >= 0) race(r, p, access, "read", lane + s->read_warp * WARP, m.epoch, s->read_pc, pc);
-    if (s->read_other) race(r, p, access, "read", s->read_other - 1, m.epoch, s->read_pc, pc);
+    if (other_of(s)) race(r, p, access, "read", other_of(s) - 1, m.epoch, s->read_pc, pc);
 }
 
 /* What an access of the present thread has in common for all its words. */
 struct visit {
     u32 epoch, seen, met, pc, me;  /* its own clocks; me: the lane's bit */
     u32 foreign_from;              /* epochs from here to before block_epoch are of other blocks */
-    u16 warp, thread;
+    u16 thread;
+    u8 warp;
 };
 
 static struct visit visit_begin(const struct region *r, const void *pc)
@@ -203,7 +234,7 @@ static struct visit visit_begin(const struct region *r, const void *pc)
     const struct thread *t = m.now;
     u32 offset = (u32)((const unsigned char *)pc - memory_object_base());
     return (struct visit){m.epoch, clock_seen(t, lane_of(t)), clock_met(t, lane_of(t)), offset, 1u << lane_of(t),
-                          r->kind == SHARED ? ~0u : m.phase_epoch, (u16)(t->id / WARP), (u16)t->id};
+                          r->kind == SHARED ? ~0u : m.phase_epoch, (u16)t->id, (u8)(t->id / WARP)};
 }
 
 static inline int is_of_others(const struct visit *v, u32 epoch) { return epoch >= v->foreign_from && epoch < m.block_epoch; }
@@ -212,9 +243,9 @@ static inline int is_of_others(const struct visit *v, u32 epoch) { return epoch 
  * A read: no write in this epoch, and no reads but of this warp at this clock. */
 static inline int quick_read(const struct visit *v, struct shade *s)
 {
-    if (s->in_flight || s->atomic_epoch || s->write_epoch == v->epoch || is_of_others(v, s->write_epoch)) return 0;
+    if (s->has & (IN_FLIGHT | HAS_ATOMIC) || s->write_epoch == v->epoch || is_of_others(v, s->write_epoch)) return 0;
     if (s->read_epoch == v->epoch) {
-        if (s->read_list || s->read_warp != v->warp || s->read_clock != v->met) return 0;
+        if (s->has & HAS_LIST || s->read_warp != v->warp || s->read_clock != v->met) return 0;
         s->read_lanes |= v->me;
         return 1;
     }
@@ -223,7 +254,7 @@ static inline int quick_read(const struct visit *v, struct shade *s)
     s->read_clock = v->met;
     s->read_warp = v->warp;
     s->read_lanes = v->me;
-    s->read_list = s->read_other = 0;
+    s->has &= HAS_FOREIGN | HAS_SPLIT;
     s->read_pc = v->pc;
     return 1;
 }
@@ -231,7 +262,7 @@ static inline int quick_read(const struct visit *v, struct shade *s)
 /* A write: nobody else in this epoch. */
 static inline int quick_write(const struct visit *v, struct shade *s)
 {
-    if (s->in_flight || s->atomic_epoch || s->foreign_epoch || s->read_epoch == v->epoch) return 0;
+    if (s->has & (IN_FLIGHT | HAS_ATOMIC | HAS_FOREIGN) || s->read_epoch == v->epoch) return 0;
     if (s->write_epoch == v->epoch && s->write_thread != v->thread) return 0;
     if (is_of_others(v, s->write_epoch) || is_of_others(v, s->read_epoch)) return 0;
     s->write_epoch = v->epoch;
@@ -245,7 +276,7 @@ static inline int quick_write(const struct visit *v, struct shade *s)
 static void shade_access(const struct region *r, struct shade *s, const unsigned char *p, int access, const void *pc)
 {
     u32 offset = (u32)((const unsigned char *)pc - memory_object_base());
-    if (s->in_flight && !(access & ISSUE)) {
+    if (s->has & IN_FLIGHT && !(access & ISSUE)) {
         char what[160];
         region_place(what, sizeof what, r, p);
         thread_fail(pc, "%s %s, to which a cp_async that nobody has waited for is copying", access_verb(access), what);
@@ -259,7 +290,8 @@ static void shade_access(const struct region *r, struct shade *s, const unsigned
     s->write_clock = clock_seen(m.now, lane_of(m.now));
     s->write_thread = (u16)m.now->id;
     s->write_pc = offset;
-    s->read_epoch = s->foreign_epoch = 0;
+    s->read_epoch = 0;
+    forget(s, HAS_FOREIGN);
 }
 
 static void split(const struct region *r, size_t word)
@@ -267,9 +299,11 @@ static void split(const struct region *r, size_t word)
     for (int i = 0; i < 4; i++) {
         struct shade *s = &r->byte[4 * word + (size_t)i];
         *s = r->word[word];
-        if (s->read_list && s->read_epoch == m.epoch) take_list(s, s->read_list);
+        *rare_of(s) = *rare_of(&r->word[word]);
+        if (list_of(s) && s->read_epoch == m.epoch) take_list(s, list_of(s));
     }
-    r->word[word].split = m.run;
+    r->word[word].has |= HAS_SPLIT;
+    rare_of(&r->word[word])->split = m.run;
 }
 
 /* Word by word where whole words are accessed, so that most accesses are one. */
@@ -279,8 +313,8 @@ void shade_range(const struct region *r, size_t first, size_t bytes, int access,
     for (size_t i = first, end = first + bytes, step; i < end; i += step) {
         struct shade *s = &r->word[i / 4];
         int whole = i % 4 == 0 && end - i >= 4;
-        if (!whole && s->split != m.run) split(r, i / 4);
-        step = s->split == m.run ? 1 : 4;
+        if (!whole && !is_split(s)) split(r, i / 4);
+        step = is_split(s) ? 1 : 4;
         if (step == 1) s = &r->byte[i];
         if (access == READ ? quick_read(&v, s) : access == WRITE && quick_write(&v, s)) continue;
         shade_access(r, s, r->lo + i, access, pc);
