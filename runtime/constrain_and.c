@@ -1,4 +1,5 @@
-/* Both of two expressions: their automata run side by side, in pairs of states. */
+/* Both of two expressions: their automata run side by side, in pairs of states. A turn of a repetition is like no earlier one here: fewer turns left
+ * of one side may be too few for what the other still needs, so what goes on from the earlier may end here. */
 #include "constrain_nfa.h"
 #include <stdlib.h>
 
@@ -67,17 +68,6 @@ static void link_plain(struct product *p, struct pair at)
     if (!p->g->rc) p->a->state[at.state].plain = both;
 }
 
-/* What follows is like what follows in an earlier turn of a side, if the other side stays where it is. */
-static void link_like(struct product *p, struct pair at)
-{
-    const struct nfa_state *x = p->part.state + at.x, *y = p->part.state + at.y;
-    if (x->like < 0 && y->like < 0) return;
-    int left = y->like >= 0 ? y->left : x->left, like = y->like >= 0 ? state_of(p, at.x, y->like) : state_of(p, x->like, at.y);
-    if (p->g->rc) return;
-    p->a->state[at.state].like = like;
-    p->a->state[at.state].left = left;
-}
-
 static void link_pair(struct product *p, struct pair at)
 {
     const struct nfa_edge *e = p->part.edge;
@@ -89,7 +79,6 @@ static void link_pair(struct product *p, struct pair at)
     for (int j = p->part.state[at.y].edge; j >= 0 && !p->g->rc; j = e[j].next)
         if (e[j].kind == NFA_FREE) nfa_add_edge(p->a, p->g, at.state, (struct nfa_edge){.kind = NFA_FREE, .to = state_of(p, at.x, e[j].to)});
     link_plain(p, at);
-    link_like(p, at);
 }
 
 int nfa_build_and(struct nfa *a, struct grammar *g, int from, int x, int y)

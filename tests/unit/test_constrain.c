@@ -277,6 +277,8 @@ static void masks_in_texts_with_limits(void **state)
     static const struct { enum kind kind; const char *text, *walk; } made[] = {
         {SCHEMA, "{'type':'array','items':{'maxLength':12},'maxItems':2}", "[\"abcdefghijkl\",\"가나다\"]"},
         {SCHEMA, "{'type':'string','minLength':9,'maxLength':40}", "\"The quick brown fox jumps over it all ab\""},
+        {SCHEMA, "{'pattern':'abc','maxLength':20}", "\"aaaaaaaaaaaaaaaaaabc\""},      /* what is still missing needs its room */
+        {SCHEMA, "{'pattern':'^[a-z]{1,600}$','maxLength':600}", "\"abc\""},               /* counts in step, not each with each */
         {REGEX, "([a-z ]{3,30}!){2}x{20,}", "the quick brown fox jumps over!ok it is!xxxxxxxxxxxxxxxxxxxxx"},
         {GBNF, "root ::= w{30} \".\"\nw ::= [a-z가-힣 ]", "the quick brown fox 가나다라마바사아자차."}};
     struct q_err e;
