@@ -123,7 +123,7 @@ int cli_tokens(const struct q_cli *c, const char *name, const char *value, long 
 {
     long v;
     if (fit_read_tokens(value, &v) || v < lo || v > hi)
-        return wrong(c, "%s expects a whole number from %ld to %ld, or as 256K, not '%.100s'", name, lo, hi, value);
+        return wrong(c, "%s expects a whole number from %ld to %ld%s, not '%.100s'", name, lo, hi, hi >= 256 << 10 ? ", or as 256K" : "", value);
     *out = v;
     return 0;
 }

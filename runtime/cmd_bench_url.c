@@ -68,7 +68,7 @@ static int parse_lengths(struct url_bench *b, char *list)
     for (char *one = strtok(list, ","); one; one = strtok(NULL, ",")) {
         long n;
         if (b->n_lengths == MAX_LENGTHS) return cli_usage(&b->cli, "-p expects at most 16 numbers, as 297,1160");
-        if (cli_int(&b->cli, "-p", one, 16, 1 << 20, &n)) return -1;
+        if (cli_tokens(&b->cli, "-p", one, 16, 1 << 20, &n)) return -1;
         b->length[b->n_lengths++] = (int)n;
     }
     return b->n_lengths ? 0 : cli_usage(&b->cli, "-p is empty");
@@ -83,7 +83,7 @@ static int parse_args(struct url_bench *b, int argc, char **argv)
         case ':': return cli_unknown(&b->cli, opt, argv) + 1;
         case 'm': bad = snprintf(b->model, sizeof b->model, "%s", optarg) >= (int)sizeof b->model; break;
         case 'p': bad = parse_lengths(b, optarg); break;
-        case 'n': bad = cli_int(&b->cli, "-n", optarg, 2, 1 << 20, &b->generate); break;
+        case 'n': bad = cli_tokens(&b->cli, "-n", optarg, 2, 1 << 20, &b->generate); break;
         case 'r': bad = cli_int(&b->cli, "-r", optarg, 1, MAX_REPS, &b->reps); break;
         case OPT_STREAMS: bad = cli_int(&b->cli, "--streams", optarg, 1, MAX_STREAMS, &b->streams); break;
         case OPT_URL: b->url = optarg; break;

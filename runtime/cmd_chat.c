@@ -87,13 +87,16 @@ static int parse_args(struct chat *c, int argc, char **argv)
         switch (opt) {
         case '?':
         case ':': return cli_unknown(&c->cli, opt, argv) + 1;
-        case 'n': bad = cli_int(&c->cli, "-n", optarg, -1, 1 << 24, &c->most); break;
+        case 'n': bad = cli_tokens(&c->cli, "-n", optarg, -1, 1 << 24, &c->most); break;
         case OPT_SYSTEM: c->system = optarg; break;
         case OPT_THINK: c->think = 1; break;
         case OPT_NO_THINK: c->think = 0; break;
         case OPT_HIDE: c->hide_thinking = 1; break;
         case OPT_URL: c->url = optarg; break;
-        case OPT_SESSION: c->session_path = optarg; break;
+        case OPT_SESSION:
+            c->session_path = optarg;
+            if (!*optarg) return cli_usage(&c->cli, "--session expects a file, not an empty word") + 1;
+            break;
         case OPT_KEY: c->key = optarg; break;
         case OPT_NO_HISTORY: c->no_history = 1; break;
         case 'h':

@@ -64,7 +64,7 @@ static int parse_args(struct eval *v, int argc, char **argv)
         case OPT_JSON: v->json = 1; break;
         case OPT_CONTROL: v->control = 1; break;
         case OPT_CHUNK:
-            if (cli_int(&v->cli, "--chunk", optarg, 1, 1 << 20, &v->chunk)) return 3;
+            if (cli_tokens(&v->cli, "--chunk", optarg, 1, 1 << 20, &v->chunk)) return 3;
             break;
         case 'h':
         case CLI_HELP: help(); return 1;

@@ -89,7 +89,7 @@ static int parse_args(struct run *r, int argc, char **argv)
         case ':': return cli_unknown(&r->cli, opt, argv) + 1;
         case 'p': r->prompt_arg = optarg; break;
         case 'f': r->file = optarg; break;
-        case 'n': bad = cli_int(&r->cli, "-n", optarg, -1, 1 << 24, &r->most); break;
+        case 'n': bad = cli_tokens(&r->cli, "-n", optarg, -1, 1 << 24, &r->most); break;
         case OPT_RAW: r->raw = 1; break;
         case OPT_THINK: r->think = 1; break;
         case OPT_IDS: r->ids_out = 1; break;
@@ -98,7 +98,10 @@ static int parse_args(struct run *r, int argc, char **argv)
             return cli_usage(&r->cli, "--truncate is none, head or middle") + 1;
         case OPT_SYSTEM: r->system = optarg; break;
         case OPT_GRAMMAR: r->grammar = optarg; break;
-        case OPT_SESSION: r->session_path = optarg; break;
+        case OPT_SESSION:
+            r->session_path = optarg;
+            if (!*optarg) return cli_usage(&r->cli, "--session expects a file, not an empty word") + 1;
+            break;
         case OPT_SCHEMA: r->schema = optarg; break;
         case 'h':
         case CLI_HELP: help(); return 1;

@@ -60,7 +60,8 @@ static int whole_number(const char *name, const char *text, int most, int *out)
     int bad = fit_read_tokens(text, &n);
     *out = (int)n;
     if (!bad && n >= 1 && n <= most) return 0;
-    fprintf(stderr, "quarry show: %s expects a whole number from 1 to %d, not '%.60s' (`quarry show --help` lists the options)\n", name, most, text);
+    fprintf(stderr, "quarry show: %s expects a whole number from 1 to %d%s, not '%.60s' (`quarry show --help` lists the options)\n", name, most,
+            most > 1024 ? ", or as 256K" : "", text);
     return 2;
 }
 

@@ -239,7 +239,8 @@ static int build_types(struct schema *b, const cJSON *s, int about_all)
     if (cJSON_IsString(type)) {
         expr_kids_add(b->g, &kids, build_type(b, s, type->valuestring));
     } else if (type) {
-        if (!cJSON_IsArray(type) || !type->child) schema_fail(b, Q_EINPUT, "'type' is neither a name nor a list of names");
+        if (!cJSON_IsArray(type)) schema_fail(b, Q_EINPUT, "'type' is neither a name nor a list of names");
+        else if (!type->child) schema_fail(b, Q_EINPUT, "no type is left: nothing is of all those asked for together");
         cJSON_ArrayForEach(t, type) expr_kids_add(b->g, &kids, build_type(b, s, cJSON_IsString(t) ? t->valuestring : ""));
     } else {
         for (int i = 0; i < 4; i++)

@@ -190,6 +190,7 @@ int session_check_id(const char *path, const struct session_head *h, const char 
     if (differs("numerics=", h->state_id, state_id, a, b))
         return q_fail(e, Q_EINPUT, "%s: a session computed with numerics %s; this engine computes with %s%s", path, a, b, other_kernels(a, b));
     if (differs("rope=", h->state_id, state_id, a, b))
-        return q_fail(e, Q_EINPUT, "%s: a session whose positions are stretched by '%s'; this engine's are by '%s' (--rope-scaling)", path, a, b);
+        return q_fail(e, Q_EINPUT, "%s: a session whose positions are stretched by %s; this engine's are by %s (--rope-scaling)", path,
+                      *a ? a : "nothing", *b ? b : "nothing");
     return q_fail(e, Q_EINPUT, "%s: a session of '%s'; this engine is '%s'", path, h->state_id, state_id);
 }
