@@ -105,43 +105,11 @@ static int compare_kernels(struct proving *p, struct compare_row *row, struct q_
     return rc;
 }
 
-static int duel(struct proving *p, struct compare_row *row, struct q_err *e)
-{
-    return !strcmp(row->own->op, "layout") ? compare_layouts(p, row, e) : compare_kernels(p, row, e);
-}
-
-static int is_apart(const struct compare_row *r) { return r->verdict == COMPARE_BETTER || r->verdict == COMPARE_WORSE; }
-
-static int by_gain(const void *x, const void *y)
-{
-    const struct compare_row *a = x, *b = y;
-    return (a->gain > b->gain) - (a->gain < b->gain);
-}
-
-/* Where code and buffers lie is one draw a process, which moves a kernel by some percent and no duel within it can tell: two that seem apart meet in
- * two processes more, and the middle one of the three counts. */
-static int compare_kept(struct proving *p, struct compare_row *row, struct q_err *e)
-{
-    struct compare_row met[COMPARE_PROCESSES];
-    int rc = duel(p, row, e), n = 1;
-    met[0] = *row;
-    if (rc || !is_apart(row)) return rc;
-    for (; n < COMPARE_PROCESSES && !rc; n++) {
-        measure_renew(p->measure);
-        met[n] = *row;
-        rc = duel(p, &met[n], e);
-    }
-    if (rc) return rc;
-    qsort(met, COMPARE_PROCESSES, sizeof *met, by_gain);
-    *row = met[COMPARE_PROCESSES / 2];
-    return Q_OK;
-}
-
 /* What is wrong with one problem is that row's. */
 static int compare_one(struct proving *p, struct compare_row *row, struct q_err *e)
 {
     struct q_err why = { 0 };
-    int rc = compare_kept(p, row, &why);
+    int rc = !strcmp(row->own->op, "layout") ? compare_layouts(p, row, &why) : compare_kernels(p, row, &why);
     if (rc && rc != Q_EINTERNAL && rc != Q_EUNSUP) return q_fail(e, rc, "%s", why.text);
     if (!rc) return Q_OK;
     row->verdict = COMPARE_FAILED;

@@ -1,6 +1,5 @@
 /* Two sets of winners of one card against each other: where they answer a problem with different params, both are built, checked and timed in one
- * interleaved duel, those that seem apart in one of each of three processes, whose middle counts. How alike two tunes are is then a fact of the
- * machine, not of two texts.
+ * interleaved duel. How alike two tunes are is then a fact of the machine, not of two texts.
  *
  * The other set is data from a stranger: every record goes through the judge before any is used, and one that this version's generator does not make
  * ends the comparison; those of other templates are counted and left out. Nothing of it is written anywhere. A layout is held against
@@ -11,7 +10,6 @@
 #include "card_lines.h"
 #include "proving.h"
 
-enum { COMPARE_PROCESSES = 3 };
 enum compared { COMPARE_SAME, COMPARE_WITHIN, COMPARE_BETTER, COMPARE_WORSE, COMPARE_FAILED };
 const char *compare_word(enum compared verdict);
 

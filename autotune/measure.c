@@ -302,20 +302,11 @@ int measure_open(struct measure **out, const char *program, const char *where, i
     return rc;
 }
 
-void measure_renew(struct measure *m)
-{
-    stop(m);
-    m->making = 0;
-    for (int i = 0; i < MEASURE_SLOTS; i++) {
-        free(m->problem[i]);
-        m->problem[i] = NULL;
-    }
-}
-
 void measure_close(struct measure *m)
 {
     if (!m) return;
-    measure_renew(m);
+    stop(m);
+    for (int i = 0; i < MEASURE_SLOTS; i++) free(m->problem[i]);
     free(m);
 }
 

@@ -60,8 +60,6 @@ struct measure;
 /* program: quarry-tune's own path. where: a number of threads, or a card ("cuda:0"). signal_fd: readable when the user wants to stop (then Q_EIO,
  * "interrupted"); -1: none. */
 int measure_open(struct measure **m, const char *program, const char *where, int signal_fd, struct q_err *e);
-/* Ends the child and forgets its problems; the next one stands elsewhere in memory, with everything it loads. */
-void measure_renew(struct measure *m);
 void measure_close(struct measure *m);
 struct measurer measure_table(struct measure *m);
 

@@ -1,5 +1,5 @@
 /* quarry tune compare FILE: are the winners of another tune of this card (`tune list --measured`, a line a record) those of this store, or as good?
- * Only what differs is built, checked and timed, in one interleaved duel each (compare.h). Nothing is recorded. Status 0: all are the same, or within
+ * Only what differs is built, checked and timed, in one interleaved duel each. Nothing is recorded. Status 0: all are the same, or within
  * 2 %, or within what a duel of this machine can tell. */
 #include "compare.h"
 #include "progress.h"
