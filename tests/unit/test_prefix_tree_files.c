@@ -1,5 +1,4 @@
 /* The prefix tree's directory of files: its bound, whosever they are; files of no use go, those of people stay; long state ids. */
-#include "files.h"
 #include "prefix_tree_bound.h"
 #include "prefix_tree_files.h"
 #include "session_file.h"
@@ -15,11 +14,12 @@
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "own_dir.h"
 
 enum { PAGE = 16, STATE = 3000, PAGE_BYTES = 500, N = 40 };
 static const struct q_tree_engine engine = {.page_tokens = PAGE, .state_bytes = STATE, .page_bytes = PAGE_BYTES};
 
-static char dir[Q_PATH], said[2000];
+static char said[2000];
 static int n_said;
 
 static void say(void *arg, const char *line)
@@ -33,12 +33,6 @@ static int setup(void **state)
     struct q_err e;
     n_said = 0;
     return dir_temp(dir, "/tmp/test-tree-files-", &e);
-}
-
-static int teardown(void **state)
-{
-    dir_remove(dir);
-    return 0;
 }
 
 static struct q_tree_files *open_files(const char *id, size_t most)
@@ -78,15 +72,6 @@ static int listed(struct q_tree_files *f)
     const struct q_tree_disk *d = q_tree_files_disk(f);
     if (d->list(d->arg, count, &n, &e)) fail_msg("%s", e.text);
     return n;
-}
-
-static char *at(const char *name)
-{
-    static char path[4][Q_PATH];
-    static int next;
-    char *p = path[next++ % 4];
-    assert_int_equal(path_join(p, NULL, dir, name, NULL), Q_OK);
-    return p;
 }
 
 static int is_there(const char *name) { return !access(at(name), F_OK); }
@@ -223,9 +208,9 @@ static void test_long_state_ids(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(test_a_bound_for_all, setup, teardown),
-                                       cmocka_unit_test_setup_teardown(test_another_server, setup, teardown),
-                                       cmocka_unit_test_setup_teardown(test_dead_files_go, setup, teardown),
-                                       cmocka_unit_test_setup_teardown(test_long_state_ids, setup, teardown)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(test_a_bound_for_all, setup, own_dir_remove),
+                                       cmocka_unit_test_setup_teardown(test_another_server, setup, own_dir_remove),
+                                       cmocka_unit_test_setup_teardown(test_dead_files_go, setup, own_dir_remove),
+                                       cmocka_unit_test_setup_teardown(test_long_state_ids, setup, own_dir_remove)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

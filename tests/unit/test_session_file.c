@@ -1,6 +1,5 @@
 /* Session files without an engine: what was written comes back, every damage is refused with a line that names it, a killed writer loses only
  * its own write, one process at a time has a file. */
-#include "files.h"
 #include "session_impl.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -18,23 +17,14 @@
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "own_dir.h"
 
 enum { IDS = 150, STATE = 100, PAGE = 77 };
 static const char id_text[] = "model=00112233445566778899 kv=f16+f16 numerics=strict";
 
 static const char messages[] = "[{\"role\": \"user\"}]";
 
-static char dir[Q_PATH];
 static int32_t ids[IDS];
-
-static char *at(const char *name)
-{
-    static char path[4][Q_PATH];
-    static int next;
-    char *p = path[next++ % 4];
-    assert_int_equal(path_join(p, NULL, dir, name, NULL), Q_OK);
-    return p;
-}
 
 static unsigned char byte_of(int salt, int part, size_t i) { return (unsigned char)(salt + part * 101 + i * 7 + (i >> 8)); }
 
@@ -72,12 +62,6 @@ static int setup(void **state)
     struct q_err e;
     for (int i = 0; i < IDS; i++) ids[i] = i * i;
     return dir_temp(dir, "/tmp/test-session-", &e);
-}
-
-static int teardown(void **state)
-{
-    dir_remove(dir);
-    return 0;
 }
 
 struct check {
@@ -488,5 +472,5 @@ int main(void)
         cmocka_unit_test(test_killed_writer),      cmocka_unit_test(test_failing_writers), cmocka_unit_test(test_locks),
         cmocka_unit_test(test_links),               cmocka_unit_test(test_a_folder_that_cannot_be_written),
         cmocka_unit_test(test_directories)};
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, own_dir_remove);
 }
