@@ -148,7 +148,7 @@ int bed_time(struct bed *b, struct bed_ring *r, const struct q_kernel *k, int ca
 /* --- a sample ---------------------------------------------------------------------------------------------------------- */
 
 enum { MOST_CALLS = 2000, LOOKS = 3 };
-#define CARD_US 1000.0        /* a card's sample is many calls: where blocks come to lie differs from call to call, which small kernels feel */
+#define CARD_US 1000.0        /* a card's sample is many calls, whose mean it is */
 #define LONG_US 20e3          /* a call that long needs none before it to warm up */
 
 struct timing {
