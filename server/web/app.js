@@ -31,11 +31,12 @@ function toRequest(messages) {
 
 // ---- one line about what is wrong ----
 
-let noticeFor = null;           // the conversation it belongs to; null: all
+let noticeBy = null;            // whose it is to take back: a conversation's, greet's, or nobody's
 
-function notice(line, { of = null, action } = {}) {
+/** `of`: the conversation it belongs to; null: all. */
+function notice(line, { of = null, by = of, action } = {}) {
     if (of && of !== chat) return;
-    noticeFor = of;
+    noticeBy = by;
     $('notice').replaceChildren(line ?? '', ...(action ? [' ', action] : []));
     $('notice').hidden = !line;
 }
@@ -134,7 +135,7 @@ async function answer(of) {
     follow = follow || of === chat;
     show(of);
     const grown = () => {
-        if (noticeFor === of) notice(null);
+        if (noticeBy === of) notice(null);
         drawGrown(of);
         if (Date.now() - run.saved < 2000) return;
         run.saved = Date.now();
@@ -146,7 +147,7 @@ async function answer(of) {
 
 function finish(of, run, error) {
     runs.delete(of);
-    if (noticeFor === of) notice(null);
+    if (noticeBy === of) notice(null);
     if (isEmpty(run.message) && run.message.finish === 'stopped') of.messages.splice(of.messages.indexOf(run.message), 1);
     if (chats.includes(of)) keep(of);
     show(of);
@@ -304,11 +305,11 @@ async function greet() {
     for (;;) {
         try {
             $('model').textContent = await modelName(loadKey());
-            notice(null);
+            if (noticeBy === greet) notice(null);
             return;
         } catch (error) {
-            if (await recover(error, null, (line) => notice(line))) continue;
-            notice(describe(error), { action: button(t('retry'), greet) });
+            if (await recover(error, null, (line) => notice(line, { by: greet }))) continue;
+            notice(describe(error), { by: greet, action: button(t('retry'), greet) });
             return;
         }
     }

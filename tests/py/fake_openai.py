@@ -46,6 +46,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif fake.loading:
             self.fail(Error(503, code="loading"))
         else:
+            fake.named.wait(10)
             self.reply(200, b'{"data": [{"id": "fake"}]}', {"Content-Type": "application/json"})
 
     def fail(self, error):
@@ -78,6 +79,8 @@ class Fake(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.page, self.page_headers = page, page_headers
         self.answers, self.requests, self.left, self.loading = [], [], 0, None
+        self.named = threading.Event()  # cleared: the list of models waits
+        self.named.set()
         self.url = f"http://127.0.0.1:{self.server_port}/"
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 

@@ -216,6 +216,7 @@ def test_wrong_usage_is_status_2():
 # --- a signal -----------------------------------------------------------------------------------------------------------
 
 LONG = ["--no-think", "--frequency-penalty", "-100", "-n", "2000"]  # what was said is said again and again
+LONGER = [*LONG, "-n", "5000"]                                     # seconds: a person acts meanwhile, on a busy machine too
 
 
 def test_an_interrupt_stops_the_answer_and_not_the_program():
@@ -319,7 +320,7 @@ def test_a_person_talks(terminal):
 
 
 def test_ctrl_c_stops_the_answer_then_the_person_goes_on(terminal):
-    t = terminal(*LONG)
+    t = terminal(*LONGER)
     t.read_until("> ")
     t.type(STORY + "\r")
     t.read_until(single(STORY)[:4] * 2)
@@ -387,7 +388,7 @@ def echo(t):
 
 
 def test_what_is_typed_during_an_answer_is_the_next_turn(terminal):
-    t = terminal(*LONG)
+    t = terminal(*LONGER)
     t.read_until("> ")
     t.type(STORY + "\r")
     t.read_until(single(STORY)[:4] * 2)
@@ -400,7 +401,7 @@ def test_what_is_typed_during_an_answer_is_the_next_turn(terminal):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT], ids=["TERM", "HUP", "QUIT"])
 def test_a_signal_leaves_the_terminal_as_it_was(terminal, number):
-    t = terminal(*LONG)
+    t = terminal(*LONGER)
     t.read_until("> ")
     t.type(STORY + "\r")
     t.read_until(single(STORY)[:4] * 2)
