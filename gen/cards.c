@@ -22,14 +22,51 @@ static int open_named(struct data_file *d, const char *dir, const char *name, st
     return rc;
 }
 
+/* A fact at the top of the stack: "a" or { "a", "where" }. */
+static int is_fact(struct data_file *d)
+{
+    int fact = lua_gettop(d->L), texts = lua_istable(d->L, fact) && lua_rawlen(d->L, fact) == 2;
+    for (int i = 1; i <= 2 && texts; i++) texts = lua_rawgeti(d->L, fact, i) == LUA_TSTRING;
+    int is = texts || lua_type(d->L, fact) == LUA_TSTRING;
+    lua_settop(d->L, fact);
+    return is;
+}
+
+/* What is not shown would be lost without a word: the field is absent, or all of it is facts. */
+static int check_facts(struct data_file *d, const char *name, const char *where, struct q_err *e)
+{
+    int type = data_file_field(d, 1, name), ok = type == LUA_TTABLE || type == LUA_TNIL, n = 0;
+    lua_pushnil(d->L);
+    for (; type == LUA_TTABLE && ok && lua_next(d->L, 2); n++, lua_pop(d->L, 1)) ok = is_fact(d);
+    if (ok && type == LUA_TTABLE) ok = (int)lua_rawlen(d->L, 2) == n;
+    lua_settop(d->L, 1);
+    return ok ? Q_OK : q_fail(e, Q_EINPUT, "%.500s: field '%s': expected a list, each a \"text\" or { \"text\", \"source\" }", where, name);
+}
+
+static int check_fields(struct data_file *d, const char *where, struct q_err *e)
+{
+    static const char *const known[] = { "key", "title", "measured", "published", "unknown" };
+    int rc = data_file_only(d, known, sizeof known / sizeof *known, where, e);
+    if (!rc && data_file_field(d, 1, "title") != LUA_TNIL && !data_file_text(d, "title"))
+        rc = q_fail(e, Q_EINPUT, "%.500s: field 'title': expected a text", where);
+    lua_settop(d->L, 1);
+    for (int i = 2; i < 5 && !rc; i++) rc = check_facts(d, known[i], where, e);
+    return rc;
+}
+
+static int check_key(struct data_file *d, const char *text, struct q_err *e)
+{
+    const char *key = data_file_text(d, "key");
+    if (key && strchr(key, ':') && strlen(key) < CARD_KEY) return Q_OK;
+    return q_fail(e, Q_EINPUT, "card '%.300s': expected key = \"cpu:...\" or key = \"cuda:...\" in the file, found %.200s", text, key ? key : "none");
+}
+
 static int open_card(struct data_file *d, const char *dir, const char *text, struct q_err *e)
 {
     int rc = data_file_is_path(text) ? data_file_open(d, text, e) : open_named(d, dir, text, e);
     if (rc) return rc;
-    const char *key = data_file_text(d, "key");
-    if (key && strchr(key, ':') && strlen(key) < CARD_KEY) return Q_OK;
-    rc = q_fail(e, Q_EINPUT, "card '%.300s': expected key = \"cpu:...\" or key = \"cuda:...\" in the file, found %.200s", text, key ? key : "none");
-    data_file_close(d);
+    if (!(rc = check_fields(d, text, e))) rc = check_key(d, text, e);
+    if (rc) data_file_close(d);
     return rc;
 }
 
@@ -57,11 +94,11 @@ static void print_fact(FILE *f, struct data_file *d)
 {
     int fact = lua_gettop(d->L);
     if (lua_type(d->L, fact) == LUA_TSTRING) fprintf(f, "  %s\n", lua_tostring(d->L, fact));
-    if (!lua_istable(d->L, fact)) return;
-    lua_rawgeti(d->L, fact, 1);
-    lua_rawgeti(d->L, fact, 2);
-    if (lua_type(d->L, -1) == LUA_TSTRING && lua_type(d->L, -2) == LUA_TSTRING)
+    else {
+        lua_rawgeti(d->L, fact, 1);
+        lua_rawgeti(d->L, fact, 2);
         fprintf(f, "  %s [%s]\n", lua_tostring(d->L, -2), lua_tostring(d->L, -1));
+    }
     lua_settop(d->L, fact);
 }
 

@@ -8,6 +8,8 @@
  *     unknown   = { "..." },             what nobody has measured: the tuner finds it out
  *   }
  *
+ * Only the key is needed; a field that is none of these is refused, and so is a list of anything else.
+ *
  * Names are looked up in the program's own copies, or in gen/cards of a source tree. */
 #ifndef GEN_CARDS_H
 #define GEN_CARDS_H

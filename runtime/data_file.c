@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "data_file.h"
 #include "files.h"
 #include <lauxlib.h>
@@ -107,6 +108,52 @@ const char *data_file_text(struct data_file *d, const char *name)
     const char *text = data_file_field(d, 1, name) == LUA_TSTRING ? lua_tostring(d->L, -1) : NULL;
     lua_pop(d->L, 1);                    /* the table holds the string */
     return text;
+}
+
+/* --- fields that nobody knows ------------------------------------------------------------------------------------------------ */
+
+enum { NAME_MOST = 60 };
+
+static int least(int a, int b) { return a < b ? a : b; }
+
+/* How many letters are put in, left out or changed to make b of a; of a's first NAME_MOST. */
+static int letters_between(const char *a, const char *b)
+{
+    int row[NAME_MOST + 1], n = (int)strnlen(a, NAME_MOST);
+    for (int i = 0; i <= n; i++) row[i] = i;
+    for (int j = 0; b[j]; j++) {
+        int corner = row[0]++;
+        for (int i = 1; i <= n; i++) {
+            int above = row[i];
+            row[i] = least(corner + (a[i - 1] != b[j]), 1 + least(above, row[i - 1]));
+            corner = above;
+        }
+    }
+    return row[n];
+}
+
+static int refuse_field(const char *name, const char *const *known, int n, const char *where, struct q_err *e)
+{
+    int best = 0;
+    for (int i = 1; i < n; i++)
+        if (letters_between(name, known[i]) < letters_between(name, known[best])) best = i;
+    return q_fail(e, Q_EINPUT, "%.500s: unknown field '%.*s', the nearest that is known is '%s'", where, NAME_MOST, name, known[best]);
+}
+
+int data_file_only(struct data_file *d, const char *const *known, int n, const char *where, struct q_err *e)
+{
+    int rc = Q_OK;
+    lua_pushnil(d->L);
+    while (!rc && lua_next(d->L, 1)) {
+        const char *name = lua_type(d->L, -2) == LUA_TSTRING ? lua_tostring(d->L, -2) : NULL;
+        int i = 0;
+        while (name && i < n && strcmp(known[i], name)) i++;
+        if (!name) rc = q_fail(e, Q_EINPUT, "%.500s: expected fields as '%s = ...', found a value without a name", where, known[0]);
+        else if (i == n) rc = refuse_field(name, known, n, where, e);
+        lua_pop(d->L, 1);
+    }
+    lua_settop(d->L, 1);
+    return rc;
 }
 
 /* --- names ----------------------------------------------------------------------------------------------------------------- */

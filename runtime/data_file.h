@@ -28,6 +28,9 @@ int data_file_field(struct data_file *d, int index, const char *name);
 /* A text of the table, borrowed; NULL when the field is absent or no string. */
 const char *data_file_text(struct data_file *d, const char *name);
 
+/* Q_EINPUT where the table has a field that is none of known[0..n): the line names it and the one that it is most like. */
+int data_file_only(struct data_file *d, const char *const *known, int n, const char *where, struct q_err *e);
+
 /* Whether an option's argument is the path of a data file and no name: it has a '/' or ends in ".lua". */
 int data_file_is_path(const char *text);
 /* "t4" of "cards/t4.lua". Q_EINPUT unless that is made of letters, digits, '_', '-' and '.'. */

@@ -31,24 +31,14 @@ enum { N_FIELDS = sizeof fields / sizeof *fields, SECTION_NUMBERS = 4 };
 /* Read beside the fields: `name` must be the file's, and `interval` (4) makes every interval-th layer attention, 0 none. */
 static const char *const others[] = { "name", "arch", "interval" };
 
-static int is_known(const char *name)
-{
-    for (int i = 0; i < N_FIELDS; i++)
-        if (!strcmp(fields[i].name, name)) return 1;
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (!strcmp(others[i], name)) return 1;
-    return 0;
-}
+enum { N_OTHERS = sizeof others / sizeof *others };
 
 static int only_known(struct data_file *d, const char *where, struct q_err *e)
 {
-    lua_pushnil(d->L);
-    while (lua_next(d->L, 1)) {
-        const char *name = lua_type(d->L, -2) == LUA_TSTRING ? lua_tostring(d->L, -2) : "a number";
-        if (!is_known(name)) return q_fail(e, Q_EINPUT, "%s: unknown field '%.60s'", where, name);
-        lua_pop(d->L, 1);
-    }
-    return Q_OK;
+    const char *known[N_FIELDS + N_OTHERS];
+    for (int i = 0; i < N_FIELDS; i++) known[i] = fields[i].name;
+    memcpy(known + N_FIELDS, others, sizeof others);
+    return data_file_only(d, known, N_FIELDS + N_OTHERS, where, e);
 }
 
 /* The value at the top of the stack as a whole number in 0..2^31-1; -1 if it is none. */

@@ -90,6 +90,13 @@ def test_a_name_is_a_key(tmp_path):
     ("return { key = 'sm_75' }", "found sm_75"), ("return { key = 'cuda:sm_7x' }", "card 'cuda:sm_7x'"), ("while true do end", "too long"),
     ("local t = 'x' while true do t = t .. t end", "memory"), ("return os.execute('true')", "line:1: "), ("\x1bLua", "quarter.lua"),
     ("return { key = '" + "cuda:" + "x" * 300 + "' }", "expected key"), ("return setmetatable({}, {})", "line:1: "),
+    ("return { kye = 'cuda:sm_75' }", "quarter.lua: unknown field 'kye', the nearest that is known is 'key'"),
+    ("return { key = 'cuda:sm_75', publishd = {} }", "unknown field 'publishd', the nearest that is known is 'published'"),
+    ("return { key = 'cuda:sm_75', ['" + "x" * 300 + "'] = 1 }", "unknown field 'x"), ("return { 'cuda:sm_75' }", "a value without a name"),
+    ("return { key = 'cuda:sm_75', title = {} }", "'title': expected a text"),
+    ("return { key = 'cuda:sm_75', measured = 'x' }", "'measured': expected a list"),
+    ("return { key = 'cuda:sm_75', published = { { 'x' } } }", "'published': expected a list"),
+    ("return { key = 'cuda:sm_75', unknown = { a = 'x' } }", "'unknown': expected a list"),
 ])
 def test_a_wrong_card_file_is_one_line(tmp_path, text, part):
     (tmp_path / "quarter.lua").write_text(text)
@@ -102,7 +109,8 @@ def test_a_wrong_card_file_is_one_line(tmp_path, text, part):
     (("interval = 3", "interval = -1"), "'interval'"), (("n_head = 6", "n_head = 5"), "5 attention heads"),
     (("n_ff = 160,", ""), "'n_ff' is missing"), (("return {", "{"), "line:1: "),
     (("n_ff = 160", "n_ff = 1.5"), "'n_ff': expected a whole number"), (("tied = true", "tied = 1"), "'tied': expected true or false"),
-    (("tied = true", "tide = true"), "unknown field 'tide'"), (('"ours-1b"', '"other"'), "expected the file's name 'ours-1b'"),
+    (("tied = true", "tide = true"), "unknown field 'tide', the nearest that is known is 'tied'"),
+    (('"ours-1b"', '"other"'), "expected the file's name 'ours-1b'"),
     (("{ 2, 1, 1, 0 }", "{ 2, 1 }"), "four whole numbers"), (("n_layers = 3", "n_layers = 100000"), "n_layers is 100000"),
 ])
 def test_a_wrong_model_file_is_one_line(tmp_path, change, part):
