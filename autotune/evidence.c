@@ -93,11 +93,22 @@ static void take_time(struct evidence_candidate *c, const cJSON *o)
         if (cJSON_IsNumber(one) && one->valuedouble > 0 && z->n < EVIDENCE_SAMPLES) z->us[z->n++] = one->valuedouble;
 }
 
+static void take_base(struct evidence *v, const cJSON *base)
+{
+    const cJSON *one;
+    v->n_base = 0;
+    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(base, "measured"))
+        if (v->n_base < RECORD_TIMES)
+            v->base[v->n_base++] = (struct record_time){ (int)number_of(one, "rows"), (int)number_of(one, "past"), (int)number_of(one, "n"),
+                                                         number_of(one, "median_us"), number_of(one, "mad_us") };
+}
+
 static void take_won(struct evidence *v, const cJSON *o)
 {
     const cJSON *duel = cJSON_GetObjectItemCaseSensitive(o, "duel"), *ties = cJSON_GetObjectItemCaseSensitive(o, "ties"), *one;
     v->won = 1;
     v->n_ties = 0;
+    take_base(v, cJSON_GetObjectItemCaseSensitive(o, "base"));
     v->gain = number_of(duel, "gain");
     v->band = number_of(duel, "band");
     v->accepted = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(duel, "accepted"));
@@ -150,4 +161,9 @@ void evidence_free(struct evidence *v, int n)
     for (int i = 0; v && i < n; i++) clear(&v[i]);
 }
 
-double evidence_median(const struct evidence_candidate *c) { return c->n_sizes ? race_median(c->size[0].us, c->size[0].n) : INFINITY; }
+double evidence_median(const struct evidence_candidate *c, int rows, int past)
+{
+    for (int i = 0; i < c->n_sizes; i++)
+        if (c->size[i].rows == rows && c->size[i].past == past) return race_median(c->size[i].us, c->size[i].n);
+    return INFINITY;
+}

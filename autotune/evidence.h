@@ -4,6 +4,7 @@
 #define Q_EVIDENCE_H
 
 #include "journal.h"
+#include "runtime/record.h"
 #include "space.h"
 
 enum { EVIDENCE_SIZES = 4, EVIDENCE_SAMPLES = 48, EVIDENCE_MOST = 256, EVIDENCE_TIES = 8 };
@@ -29,6 +30,8 @@ struct evidence {
     int n;
     int won, accepted;         /* won: the search came to its end, and: */
     double gain, band;
+    struct record_time base[RECORD_TIMES];   /* the default params in the search that was won, at each of its sizes */
+    int n_base;
     char ties[EVIDENCE_TIES][256];
     int n_ties;
 };
@@ -36,7 +39,7 @@ struct evidence {
 /* v: [n], of these keys, which are of one card. *foreign: what was left out of the journal. */
 int evidence_read(struct evidence *v, const struct store_key *k, int n, struct journal_foreign *foreign, struct q_err *e);
 void evidence_free(struct evidence *v, int n);
-/* At its first size; infinite where it was not timed. */
-double evidence_median(const struct evidence_candidate *c);
+/* The middle of its samples at these steps; infinite where it was not timed. */
+double evidence_median(const struct evidence_candidate *c, int rows, int past);
 
 #endif

@@ -1,5 +1,6 @@
 /* quarry tune explain OP: why each problem of an op is answered as it is: the winner and where it comes from, its times against the default params
  * and the roof, what else was tried and how it did, what was pruned. From the record and, where it is kept, the journal; nothing is measured. */
+#define _GNU_SOURCE
 #include "evidence.h"
 #include "look.h"
 #include "progress.h"
@@ -34,21 +35,46 @@ static void print_origin(const struct record *r)
     puts("");
 }
 
+/* "16 rows behind 4096 tokens" */
+enum { STEPS_TEXT = 64 };
+static const char *steps_text(char dst[STEPS_TEXT], int rows, int past)
+{
+    int n = snprintf(dst, STEPS_TEXT, "%d row%s", rows, rows == 1 ? "" : "s");
+    if (past) snprintf(dst + n, STEPS_TEXT - (size_t)n, " behind %d tokens", past);
+    return dst;
+}
+
 static void print_times(const struct record *r)
 {
+    char steps[STEPS_TEXT];
     for (int i = 0; i < r->n_times; i++) {
         const struct record_time *z = &r->time[i];
         double bytes, ops;
         record_cost(&r->cost, z->rows, z->past, &bytes, &ops);
-        printf("            %d row%s", z->rows, z->rows == 1 ? "" : "s");
-        if (z->past) printf(" behind %d tokens", z->past);
-        printf(": %.1f us, spread %.1f us in %d samples", z->median_us, z->mad_us, z->n);
+        printf("            %s: %.1f us, spread %.1f us in %d samples", steps_text(steps, z->rows, z->past), z->median_us, z->mad_us, z->n);
         if (z->median_us > 0) printf("; %.1f GB/s, %.3f TOP/s", bytes / z->median_us * 1e-3, ops / z->median_us * 1e-6);
         puts("");
     }
 }
 
-static void print_default(const struct record *r)
+/* Whether the journal's search is the one that the record is of: both say the same of the default params. */
+static int is_of_search(const struct record *r, const struct evidence *v)
+{
+    return v->won && v->n_base > 0 && v->n_base == r->n_times && fabs(v->base[0].median_us - r->base_us) <= 1e-3 * r->base_us;
+}
+
+/* A record holds the first of them alone. */
+static void print_default_times(const struct record *r, const struct evidence *v)
+{
+    char steps[STEPS_TEXT];
+    if (r->n_times < 2) printf("%.1f us", r->base_us);
+    else if (is_of_search(r, v))
+        for (int i = 0; i < v->n_base; i++)
+            printf("%s%.1f us at %s", i ? ", " : "", v->base[i].median_us, steps_text(steps, v->base[i].rows, v->base[i].past));
+    else printf("%.1f us at %s (at others it is not kept)", r->base_us, steps_text(steps, r->time[0].rows, r->time[0].past));
+}
+
+static void print_default(const struct record *r, const struct evidence *v)
 {
     char difference[200];
     if (!r->base_params[0]) return;
@@ -57,7 +83,9 @@ static void print_default(const struct record *r)
         return;
     }
     progress_difference(difference, sizeof difference, r->base_params, r->params);
-    printf("  default   %s: %.1f us; the winner saves %.1f %% of the time of all sizes\n", difference, r->base_us, 100 * r->gain);
+    printf("  default   %s: ", difference);
+    print_default_times(r, v);
+    printf("; the winner saves %.1f %% of the time of all sizes\n", 100 * r->gain);
 }
 
 static void print_roof(const struct record *r)
@@ -72,12 +100,12 @@ static void print_roof(const struct record *r)
     puts("");
 }
 
-static void print_winner(const struct record *r)
+static void print_winner(const struct record *r, const struct evidence *v)
 {
     printf("  winner    %s\n            ", r->params);
     print_origin(r);
     print_times(r);
-    print_default(r);
+    print_default(r, v);
     print_roof(r);
 }
 
@@ -85,12 +113,41 @@ static void print_winner(const struct record *r)
 
 static int is_timed(const struct evidence_candidate *c) { return !c->bad[0] && c->n_sizes; }
 
-/* The quickest at the first size before others, then those without a time, then bad ones. */
-static int by_time(const void *a, const void *b)
+/* At which steps a race was: those of the candidate that was timed at most. */
+struct steps {
+    int n;
+    struct { int rows, past; } at[EVIDENCE_SIZES];
+};
+
+static struct steps steps_of(const struct evidence *v)
+{
+    struct steps s = { 0 };
+    for (int i = 0; i < v->n; i++) {
+        const struct evidence_candidate *c = v->c[i];
+        if (!is_timed(c) || c->n_sizes <= s.n) continue;
+        for (s.n = 0; s.n < c->n_sizes; s.n++) {
+            s.at[s.n].rows = c->size[s.n].rows;
+            s.at[s.n].past = c->size[s.n].past;
+        }
+    }
+    return s;
+}
+
+/* Infinite where a step is missing. Which steps weigh more is the tune's to know: here none does. */
+static double mean_time(const struct evidence_candidate *c, const struct steps *s)
+{
+    double product = 1;
+    for (int i = 0; i < s->n; i++) product *= evidence_median(c, s->at[i].rows, s->at[i].past);
+    return s->n ? pow(product, 1.0 / s->n) : INFINITY;
+}
+
+/* The quickest before others, then those without a time at each step, then bad ones. */
+static int by_time(const void *a, const void *b, void *steps)
 {
     const struct evidence_candidate *x = *(struct evidence_candidate *const *)a, *y = *(struct evidence_candidate *const *)b;
-    double ux = evidence_median(x), uy = evidence_median(y);
+    double ux = mean_time(x, steps), uy = mean_time(y, steps);
     if (!x->bad[0] != !y->bad[0]) return x->bad[0] ? 1 : -1;
+    if (isinf(ux) && isinf(uy)) return y->n_sizes - x->n_sizes;
     return (ux > uy) - (ux < uy);
 }
 
@@ -103,24 +160,32 @@ static const char *mark(const struct evidence *v, const struct record *r, const 
     return "";
 }
 
-static void print_candidate(const struct evidence *v, const struct record *r, const struct evidence_candidate *c)
+static void print_timed(const struct evidence *v, const struct record *r, const struct evidence_candidate *c, const struct steps *s)
+{
+    printf("  ");
+    for (int i = 0; i < s->n; i++) {
+        double us = evidence_median(c, s->at[i].rows, s->at[i].past);
+        if (isinf(us)) printf("  %10s", "-");
+        else printf("  %10.1f", us);
+    }
+    printf(" us       %s%s\n", c->params, mark(v, r, c->params));
+}
+
+static void print_candidate(const struct evidence *v, const struct record *r, const struct evidence_candidate *c, const struct steps *s)
 {
     if (c->bad[0]) printf("              bad       %s: %s\n", c->params, c->bad);
-    else if (is_timed(c)) printf("    %10.1f us       %s%s\n", evidence_median(c), c->params, mark(v, r, c->params));
+    else if (is_timed(c)) print_timed(v, r, c, s);
     else printf("              %s   %s%s\n", c->checked ? "right  " : "no time", c->params, mark(v, r, c->params));
 }
 
 /* Its times are of another moment than the duel's, and of fewer samples. */
-static void print_race(const struct evidence *v)
+static void print_race(const struct record *r, const struct steps *s)
 {
-    for (int i = 0; i < v->n; i++) {
-        const struct evidence_size *z = &v->c[i]->size[0];
-        if (!is_timed(v->c[i])) continue;
-        printf("  race      of all that were tried, at %d row%s", z->rows, z->rows == 1 ? "" : "s");
-        if (z->past) printf(" behind %d tokens", z->past);
-        puts("; its times compare with one another alone");
-        return;
-    }
+    char steps[STEPS_TEXT];
+    if (!s->n) return;
+    printf("  race      of all that were tried, at ");
+    for (int i = 0; i < s->n; i++) printf("%s%s", i ? " | " : "", steps_text(steps, s->at[i].rows, s->at[i].past));
+    printf("; its times compare with one another alone%s\n", s->n < r->n_times ? "; of other steps the journal has none" : "");
 }
 
 static void print_search(struct evidence *v, const struct record *r)
@@ -135,9 +200,10 @@ static void print_search(struct evidence *v, const struct record *r)
     if (v->won && v->band > 0)
         printf("  duel      of the two best, turn by turn, which the times above are of: gain %.1f %%, a tie within %.1f %%: %s\n", 100 * v->gain,
                100 * v->band, v->accepted ? "the best candidate won" : "the default params stayed");
-    print_race(v);
-    if (v->n) qsort(v->c, (size_t)v->n, sizeof *v->c, by_time);
-    for (int i = 0; i < v->n; i++) print_candidate(v, r, v->c[i]);
+    struct steps s = steps_of(v);
+    print_race(r, &s);
+    if (v->n) qsort_r(v->c, (size_t)v->n, sizeof *v->c, by_time, &s);
+    for (int i = 0; i < v->n; i++) print_candidate(v, r, v->c[i], &s);
 }
 
 static void print_problem(const struct looked *l, struct evidence *v)
@@ -150,7 +216,7 @@ static void print_problem(const struct looked *l, struct evidence *v)
         return;
     }
     if (l->record.rows != l->problem.rows || l->record.ctx != l->problem.ctx) puts("            (a winner for steps of any size serves these)");
-    print_winner(&l->record);
+    print_winner(&l->record, v);
     print_search(v, &l->record);
 }
 
@@ -171,6 +237,18 @@ static cJSON *candidate_json(const struct evidence_candidate *c)
     return o;
 }
 
+static void add_base(cJSON *search, const struct evidence *v)
+{
+    cJSON *list = cJSON_AddArrayToObject(search, "default_times");
+    for (int i = 0; i < v->n_base; i++) {
+        cJSON *z = cJSON_CreateObject();
+        cJSON_AddNumberToObject(z, "rows", v->base[i].rows);
+        cJSON_AddNumberToObject(z, "past", v->base[i].past);
+        cJSON_AddNumberToObject(z, "median_us", v->base[i].median_us);
+        cJSON_AddItemToArray(list, z);
+    }
+}
+
 static void add_search(cJSON *o, const struct evidence *v)
 {
     cJSON *search = cJSON_AddObjectToObject(o, "search"), *pruned = cJSON_AddObjectToObject(search, "pruned");
@@ -182,6 +260,7 @@ static void add_search(cJSON *o, const struct evidence *v)
     for (int i = 0; i < v->n; i++) cJSON_AddItemToArray(list, candidate_json(v->c[i]));
     for (int i = 0; i < v->n_ties; i++) cJSON_AddItemToArray(ties, cJSON_CreateString(v->ties[i]));
     if (!v->won) return;
+    add_base(search, v);
     cJSON *duel = cJSON_AddObjectToObject(search, "duel");
     cJSON_AddNumberToObject(duel, "gain", v->gain);
     cJSON_AddNumberToObject(duel, "band", v->band);

@@ -7,6 +7,7 @@
 
 #include "autotune/evidence.h"
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,8 +96,10 @@ static void the_latest_search_is_told_of_each_problem(void **arg)
     assert_int_equal(v[0].reason[1].n, 4);
     assert_int_equal(v[0].n, 3);
     assert_string_equal(v[0].c[0]->params, "tm=1");
-    assert_float_equal(evidence_median(v[0].c[0]), 21, 1e-9);
+    assert_float_equal(evidence_median(v[0].c[0], 1, 0), 21, 1e-9);
     assert_int_equal(v[0].c[1]->n_sizes, 2);
+    assert_float_equal(evidence_median(v[0].c[1], 1, 512), 20, 1e-9);
+    assert_true(isinf(evidence_median(v[0].c[1], 2, 512)));
     assert_int_equal(v[0].c[1]->size[1].past, 512);
     assert_string_equal(v[0].c[2]->bad, "hang: did not end within 20 s");
     assert_int_equal(v[1].total, 50);
@@ -132,7 +135,7 @@ static void hostile_lines_are_nothing(void **arg)
         "{\"ev\":\"time\",%s,\"params\":\"tm=1\",\"size\":[1e99,-1],\"us\":[\"a\",-1,null,3]}",
         "{\"ev\":\"time\",%s,\"params\":7,\"size\":{},\"us\":4}",
         "{\"ev\":\"bad\",%s,\"params\":\"tm=2\",\"kind\":[],\"why\":{}}",
-        "{\"ev\":\"won\",%s,\"duel\":[],\"ties\":[1,{}]}",
+        "{\"ev\":\"won\",%s,\"duel\":[],\"ties\":[1,{}],\"base\":{\"measured\":[7,{},{\"rows\":1e99},[],{},{}]}}",
     };
     struct evidence v[2];
     struct journal_foreign foreign;
@@ -152,6 +155,8 @@ static void hostile_lines_are_nothing(void **arg)
     assert_int_equal(v[0].n, 2);
     assert_int_equal(v[0].c[0]->size[0].n, 1);
     assert_int_equal(v[0].n_ties, 0);
+    assert_int_equal(v[0].n_base, RECORD_TIMES);
+    assert_int_equal(v[0].base[2].rows, 0);
     assert_int_equal(v[1].n, 0);
     evidence_free(v, 2);
 }
