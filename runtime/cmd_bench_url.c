@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { OPT_URL = CLI_OWN, OPT_JSON, OPT_KEY, OPT_CACHED, OPT_STREAMS, MAX_LENGTHS = 16, MAX_REPS = 100, MAX_STREAMS = 256 };
 
@@ -24,6 +25,7 @@ struct url_bench {
     struct http_client **client;     /* owned: [streams] */
     cJSON *rows;                     /* owned: --json */
     int short_answers, counted;
+    int watched, table_watched;      /* somebody sees standard error, and the table itself as it grows */
 };
 
 /* A stream of one run: runs on a thread of its own. */
@@ -193,13 +195,24 @@ static struct figures medians(const struct figures *f, long n)
     return m;
 }
 
-static int measure(struct url_bench *b, int tokens, struct figures *out, struct q_err *e)
+/* A run may take minutes: what is measured now, in a line that the next one takes the place of. run < 0: nothing any more. */
+static void show_progress(const struct url_bench *b, int at, long run)
+{
+    if (!b->watched) return;
+    fputs("\r\033[K", stderr);
+    if (run >= 0) fprintf(stderr, "# prompt %d of %d, about %d tokens: run %ld of %ld%s", at + 1, b->n_lengths, b->length[at], run, b->reps,
+                          run ? "" : " (0: not counted)");
+    fflush(stderr);
+}
+
+static int measure(struct url_bench *b, int at, struct figures *out, struct q_err *e)
 {
     struct figures f[MAX_REPS] = {0};
     struct stream *s = calloc((size_t)b->streams, sizeof *s);
     int rc = s ? Q_OK : q_fail(e, Q_EMEM, "no memory for %ld streams", b->streams);
     for (long i = -1; i < b->reps && !rc; i++) {
-        rc = make_streams(b, tokens, s, e);
+        show_progress(b, at, i + 1);
+        rc = make_streams(b, b->length[at], s, e);
         if (!rc) rc = run_streams(s, b->streams, e);
         if (!rc && i >= 0) f[i] = of_run(s, b->streams);
         for (long k = 0; k < b->streams; k++) {
@@ -210,6 +223,7 @@ static int measure(struct url_bench *b, int tokens, struct figures *out, struct 
         memset(s, 0, (size_t)b->streams * sizeof *s);
     }
     free(s);
+    show_progress(b, at, -1);
     if (!rc) *out = medians(f, b->reps);
     return rc;
 }
@@ -291,7 +305,8 @@ static int bench_all(struct url_bench *b, struct q_err *e)
     if (!rc && !b->json) print_head(b);
     for (int i = 0; i < b->n_lengths && !rc; i++) {
         struct figures f;
-        rc = measure(b, b->length[i], &f, e);
+        double begin = clock_s();
+        rc = measure(b, i, &f, e);
         /* Of the usual list, what the server has room for. */
         if (rc == Q_EINPUT && i && !b->lengths_given) {
             cli_fact(&b->cli, "no longer prompts: %.300s", e->text);
@@ -299,6 +314,8 @@ static int bench_all(struct url_bench *b, struct q_err *e)
             break;
         }
         if (rc) break;
+        if (b->watched && !b->table_watched)
+            cli_fact(&b->cli, "prompt %d of %d, about %d tokens: done in %.1f s", i + 1, b->n_lengths, b->length[i], clock_s() - begin);
         if (b->json) add_row(b, b->length[i], &f);
         else print_row(&f);
     }
@@ -319,6 +336,8 @@ int cmd_bench_url(int argc, char **argv)
     cli_start(&b.cli, "bench");
     int stop = parse_args(&b, argc, argv);
     if (stop) return stop - 1;
+    b.watched = isatty(STDERR_FILENO) && !b.cli.quiet;
+    b.table_watched = isatty(STDOUT_FILENO) && !b.json;
     b.salt = (unsigned long long)(clock_s() * 1e9);
     b.rows = cJSON_CreateArray();
     int rc = b.rows ? bench_all(&b, &e) : q_fail(&e, Q_EMEM, "no memory for results");

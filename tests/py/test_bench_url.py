@@ -1,12 +1,17 @@
 """`quarry bench --url` against a server of this file, which keeps known times and counts, or misbehaves."""
 import http.server
 import json
+import os
+import pty
+import re
+import select
+import subprocess
 import threading
 import time
 
 import pytest
 
-from programs import quarry, refused
+from programs import QUARRY, environment, quarry, refused
 
 PIECES, GAP, WAIT = 8, 0.02, 0.05
 
@@ -102,6 +107,26 @@ def test_the_same_prompt_when_cached_and_many_at_once():
     texts = [ask["messages"][0]["content"] for ask in server.asked[2:]]
     assert len(texts) == 3 * 3 and len(set(texts)) == 3
     assert row["total_tokens_per_second"] > 1.5 * row["decode_tokens_per_second"]
+
+
+def test_a_terminal_sees_what_is_measured():
+    """On standard error alone, and only where somebody looks at it: not in a file, not with -q."""
+    args = [QUARRY, "bench", "--url", Fake().url, "-p", "50,60", "-n", str(PIECES), "-r", "1"]
+    for more, seen in ((["--json"], True), ([], True), (["-q"], False)):
+        master, slave = pty.openpty()
+        done = subprocess.run([*args, *more], stdout=subprocess.PIPE, stderr=slave, env=environment(), timeout=60)
+        os.close(slave)
+        told = b""
+        while select.select([master], [], [], 0)[0]:
+            try:
+                told += os.read(master, 65536)
+            except OSError:
+                break
+        os.close(master)
+        assert done.returncode == 0 and b"run 1" not in done.stdout and b"\r" not in done.stdout
+        assert (b"prompt 2 of 2, about 60 tokens: run 1 of 1" in told) == seen
+        assert len(re.findall(rb"# prompt \d of 2, about \d+ tokens: done in [\d.]+ s\r\n", told)) == 2 * seen
+    assert "run 1" not in bench(Fake(), "-p", "50", "-n", str(PIECES), "-r", "1").err
 
 
 def test_servers_with_less():
