@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_SYSTEM = CLI_SAMPLING_END, OPT_THINK, OPT_NO_THINK, OPT_HIDE, OPT_URL, OPT_KEY, OPT_NO_HISTORY, OPT_SESSION };
+enum { OPT_SYSTEM = CLI_SAMPLING_END, OPT_THINK, OPT_NO_THINK, OPT_HIDE, OPT_URL, OPT_KEY, OPT_NO_HISTORY, OPT_SESSION, OPT_TRUNCATE };
 
 /* Set by Ctrl-C. A handler can reach nothing else. */
 static volatile sig_atomic_t interrupted;
@@ -40,6 +40,7 @@ static const struct option longs[] = {CLI_LONG,
                                       {"url", 1, 0, OPT_URL},
                                       {"api-key", 1, 0, OPT_KEY},
                                       {"session", 1, 0, OPT_SESSION},
+                                      {"truncate", 1, 0, OPT_TRUNCATE},
                                       {"no-history", 0, 0, OPT_NO_HISTORY},
                                       {0, 0, 0, 0}};
 
@@ -53,6 +54,8 @@ static void help(void)
            "  --think, --no-think let the model think first, or not (default: as its template has it)\n"
            "  --hide-thinking     do not show what it thinks\n"
            "  -n N                at most N tokens an answer\n"
+           "  --truncate HOW      of a conversation too long for the context the oldest turns are left out (head) or those in the middle (middle);\n"
+           "                      default: none, the turn is refused\n"
            "  --no-history        neither read nor keep what was typed (else it is in quarry/chat_history in the folder of state)\n"
            "  --session FILE      go on with the conversation in FILE, and write FILE anew behind each answer; where there is none, one begins\n"
            "  --url URL           an OpenAI-compatible server: http://127.0.0.1:8080 (-m NAME: its model, default the first that it lists)\n"
@@ -97,6 +100,9 @@ static int parse_args(struct chat *c, int argc, char **argv)
             c->session_path = optarg;
             if (!*optarg) return cli_usage(&c->cli, "--session expects a file, not an empty word") + 1;
             break;
+        case OPT_TRUNCATE:
+            if ((c->cut = q_cut_parse(optarg)) >= 0) break;
+            return cli_usage(&c->cli, "--truncate is none, head or middle") + 1;
         case OPT_KEY: c->key = optarg; break;
         case OPT_NO_HISTORY: c->no_history = 1; break;
         case 'h':
@@ -130,6 +136,9 @@ static void print_facts(const struct chat *c, const struct q_answer *a)
     char text[Q_ANSWER_TEXT];
     const char *why[] = {"", "; stopped at the limit", "; stopped by Ctrl-C"};
     q_answer_text(text, a);
+    if (c->from->left_out)
+        cli_fact(&c->cli, "the conversation is longer than the context: %d tokens of its %s were left out", c->from->left_out,
+                 c->cut == Q_CUT_MIDDLE ? "middle" : "beginning");
     cli_fact(&c->cli, "prompt %d token%s (%d re-used): %.1f tok/s; answer %s%s", a->n_prompt, cli_s(a->n_prompt), a->n_cached,
              a->prefill_s > 0 ? fresh / a->prefill_s : 0, text, why[a->finish]);
     if (a->finish == Q_FINISH_LENGTH && ctx && a->n_prompt + a->n_generated > ctx)
@@ -138,7 +147,8 @@ static void print_facts(const struct chat *c, const struct q_answer *a)
 
 static int ask(struct chat *c, struct q_answer *a, struct q_err *e)
 {
-    struct chat_ask o = {.think = c->think, .most = c->most, .sampling = &c->sampling, .cancelled = cancelled, .text = on_text, .arg = c};
+    struct chat_ask o = {
+        .cut = (enum q_cut)c->cut, .think = c->think, .most = c->most, .sampling = &c->sampling, .cancelled = cancelled, .text = on_text, .arg = c};
     char *messages;
     int rc = chat_history_json(c->history, &messages, e);
     if (rc) return rc;

@@ -6,9 +6,11 @@
 
 #include "answer.h"
 #include "cli_sampling.h"
+#include "prompt_cut.h"
 
 struct chat_ask {
     const char *messages;        /* a JSON list that ends with the user's */
+    enum q_cut cut;              /* what becomes of a conversation too long for the context */
     int think;                   /* < 0: as the template has it */
     long most;                   /* tokens of the answer; < 0: no limit but the context */
     const struct cli_sampling *sampling;
@@ -23,6 +25,7 @@ struct chat_from {
     /* Writes the session of chat_from_engine: what was read and answered last, and these messages. NULL: there is none. */
     int (*save)(struct chat_from *f, const char *messages, size_t *written, struct q_err *e);
     int ctx;                     /* tokens; 0: only the server knows */
+    int left_out;                /* tokens of the last conversation, by its cut */
 };
 
 /* engine: what the options say; its caps for a chat are set here. session: borrowed, opened; one without a path is none. */

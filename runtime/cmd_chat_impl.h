@@ -21,6 +21,7 @@ struct chat {
     struct cli_sampling sampling;
     const char *system, *url, *key, *session_path;
     const char *engine_option;   /* the first that was given of those that only a model of this process has */
+    int cut;                     /* enum q_cut */
     long most;                   /* tokens of an answer; < 0: no limit but the context */
     int think;                   /* < 0: as the template has it */
     int hide_thinking, no_history, failed, over;

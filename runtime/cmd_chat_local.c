@@ -16,6 +16,8 @@ struct local {
     struct q_talk *talk;
     struct session_work *session;   /* borrowed */
     struct tok_ids ids;          /* of the prompt; used again for each turn */
+    void (*say)(void *arg, const char *line);   /* the engine's */
+    void *say_arg;
 };
 
 static int encode(struct local *l, const struct chat_ask *ask, struct q_err *e)
@@ -23,9 +25,12 @@ static int encode(struct local *l, const struct chat_ask *ask, struct q_err *e)
     const char *options = ask->think < 0 ? NULL : ask->think ? "{\"enable_thinking\": true}" : "{\"enable_thinking\": false}";
     l->ids.n = 0;
     int rc = q_chat_encode(l->template, ask->messages, NULL, options, &l->ids, e);
-    if (!rc && l->ids.n > (size_t)l->base.ctx)
-        rc = q_fail(e, Q_ELIMIT, "with this the conversation has %zu tokens and the context is %d: /clear starts over, and -c N at the start "
-                    "gives more", l->ids.n, l->base.ctx);
+    size_t n = l->ids.n;
+    l->base.left_out = 0;
+    if (!rc) rc = q_cut_prompt(q_engine_tokenizer(l->engine), &l->ids, l->base.ctx, (int)ask->most, ask->cut, &l->base.left_out, e);
+    if (rc == Q_ELIMIT && ask->cut == Q_CUT_NEVER)
+        rc = q_fail(e, Q_ELIMIT, "with this the conversation has %zu tokens and the context is %d: /clear starts over; at the start -c N gives more, "
+                    "and --truncate head leaves out the oldest turns", n, l->base.ctx);
     return rc;
 }
 
@@ -34,9 +39,11 @@ static int answer(struct chat_from *f, const struct chat_ask *ask, struct q_answ
     struct local *l = (struct local *)f;
     struct q_answer_opts o = {
         .sampling = ask->sampling->params, .max_tokens = (int)ask->most, .cancelled = ask->cancelled, .text = ask->text, .arg = ask->arg};
+    char missed[SESSION_MISSED];
     int rc = encode(l, ask, e);
-    if (!rc) rc = session_work_resume(l->session, l->engine, l->talk, l->ids.at, l->ids.n, e);
+    if (!rc) rc = session_work_resume(l->session, l->engine, l->talk, l->ids.at, l->ids.n, missed, e);
     if (rc) return rc;
+    if (*missed) l->say(l->say_arg, missed);
     o.thinking = q_reply_opens_thinking(q_engine_tokenizer(l->engine), l->ids.at, l->ids.n);
     return q_talk_answer(l->talk, l->ids.at, l->ids.n, &o, out, e);
 }
@@ -75,6 +82,8 @@ int chat_from_engine(struct chat_from **out, struct q_engine_opts *o, struct ses
     if (!l) return q_fail(e, Q_EMEM, "no memory for a conversation");
     l->base = (struct chat_from){.answer = answer, .close = close_local, .save = session->path ? save : NULL};
     l->session = session;
+    l->say = o->say;
+    l->say_arg = o->say_arg;
     o->max_snaps = session->path ? SESSION_WORK_SNAPS : SNAPS;
     o->ctx_hint = CTX_HINT + (session->file ? session_head(session->file)->n_ids : 0);
     o->formats = session_work_formats;

@@ -24,6 +24,7 @@ struct reading {
     struct q_err *e;
     double begin, first, last;   /* clock_s() */
     int pieces, ended, stopped;  /* a finish reason or [DONE] came; the caller wants no more */
+    int left_out;                /* tokens of the prompt that the server says it cut */
     int rc;
 };
 
@@ -52,6 +53,7 @@ static char *request(const struct remote *r, const struct chat_ask *ask)
     cJSON_AddBoolToObject(root, "stream", 1);
     cJSON_AddBoolToObject(cJSON_AddObjectToObject(root, "stream_options"), "include_usage", 1);
     if (ask->most >= 0) cJSON_AddNumberToObject(root, "max_tokens", (double)ask->most);
+    if (ask->cut != Q_CUT_NEVER) cJSON_AddStringToObject(root, "truncate", q_cut_name(ask->cut));
     if (ask->think >= 0) cJSON_AddBoolToObject(cJSON_AddObjectToObject(root, "chat_template_kwargs"), "enable_thinking", ask->think);
     put_sampling(root, ask->sampling);
     char *text = cJSON_PrintUnformatted(root);
@@ -90,6 +92,7 @@ static void take_chunk(struct reading *r, const cJSON *chunk)
     if (!cJSON_IsObject(usage)) return;
     r->out->n_prompt = count_of(usage, "prompt_tokens");
     r->out->n_generated = count_of(usage, "completion_tokens");
+    r->left_out = count_of(usage, "truncated_tokens");
     r->out->n_cached = count_of(member(usage, "prompt_tokens_details"), "cached_tokens");
 }
 
@@ -136,6 +139,7 @@ static int answer(struct chat_from *f, const struct chat_ask *ask, struct q_answ
     int cancelled = ask->cancelled(ask->arg) || r.stopped;
     if (!rc && !r.ended && !cancelled) rc = q_fail(e, Q_EIO, "%s: the stream ended before the answer did", http_client_base(m->client));
     if (!rc && !r.ended) out->finish = Q_FINISH_CANCELLED;
+    f->left_out = r.left_out;
     sum_up(&r);
     sse_free(&r.sse);
     free(json);

@@ -213,7 +213,7 @@ static int answer(struct run *r, struct q_engine *en, struct q_err *e)
     /* The tag that opens the block is of the prompt; its pair in the answer would stand alone. */
     if (o.thinking && !r->ids_out) fputs("<think>\n", stdout);
     if (!rc) rc = q_talk_open(&t, en, e);
-    if (!rc && r->session_path) rc = run_session_resume(&r->session, en, t, &r->ids, e);
+    if (!rc && r->session_path) rc = run_session_resume(&r->session, &r->cli, en, t, &r->ids, e);
     if (!rc) rc = q_talk_answer(t, r->ids.at, r->ids.n, &o, &r->answer, e);
     if (!rc && !r->ids_out) putchar('\n');
     if (fflush(stdout) && !rc) rc = q_fail(e, Q_EIO, "cannot write the answer to standard output");
@@ -242,6 +242,27 @@ static void print_end(const struct run *r, const struct q_engine *en)
     else cli_fact(&r->cli, "stopped: the context of %d tokens is full%s", ctx, ctx < rope_limit(&q_engine_model(en)->config) ? "; -c raises it" : "");
 }
 
+/* A text's tokens, which the template may write around but does not change; one that it refuses is refused there, by its name. */
+static int count_text(const struct run *r, const struct tokenizer *t, const char *text, size_t n, struct q_err *e)
+{
+    struct tok_ids ids = {0};
+    int rc = tok_encode(t, text, n, r->raw ? TOK_PARSE_CONTROL : 0, &ids, e), tokens = ids.n < 1 << 24 ? (int)ids.n : 1 << 24;
+    free(ids.at);
+    return rc == Q_EINPUT ? 0 : rc ? -rc : tokens;
+}
+
+/* For q_engine_opts: what was said, what is asked now, and room for what the template writes and for the answer. */
+static int count(void *arg, const struct tokenizer *t, int *need, struct q_err *e)
+{
+    struct run *r = arg;
+    enum { TEMPLATE = 1024, ANSWER = 1024 };
+    int prompt = count_text(r, t, r->prompt, r->prompt_n, e);
+    int system = prompt < 0 || !r->system ? 0 : count_text(r, t, r->system, strlen(r->system), e);
+    if (prompt < 0 || system < 0) return prompt < 0 ? -prompt : -system;
+    *need = run_session_length(&r->session) + prompt + system + TEMPLATE + (int)(r->most > 0 ? r->most : ANSWER);
+    return Q_OK;
+}
+
 int cmd_run(int argc, char **argv)
 {
     struct run r = {.most = -1};
@@ -257,9 +278,8 @@ int cmd_run(int argc, char **argv)
     if (r.session_path) r.cli.engine.max_snaps = SESSION_WORK_SNAPS;
     r.cli.engine.formats = session_work_formats;
     r.cli.engine.formats_arg = &r.session.work;
-    /* A token is at least a byte, so this is room enough; templates add little. */
-    r.cli.engine.ctx_hint = r.prompt_n < 1 << 23 ? (int)r.prompt_n + 1024 + (int)(r.most > 0 ? r.most : 1024) : 1 << 24;
-    r.cli.engine.ctx_hint += run_session_length(&r.session);
+    r.cli.engine.count = count;
+    r.cli.engine.count_arg = &r;
     cli_sampling_seed(&r.sampling);
     if (!rc) rc = q_engine_open(&en, &r.cli.engine, &e);
     if (!rc) cli_sampling_fact(&r.sampling, &r.cli);

@@ -45,9 +45,13 @@ int run_session_messages(struct run_session *s, const char *system, const char *
     return rc ? rc : chat_history_json(s->history, json, e);
 }
 
-int run_session_resume(struct run_session *s, struct q_engine *en, struct q_talk *t, const struct tok_ids *prompt, struct q_err *e)
+int run_session_resume(struct run_session *s, const struct q_cli *cli, struct q_engine *en, struct q_talk *t, const struct tok_ids *prompt,
+                       struct q_err *e)
 {
-    return session_work_resume(&s->work, en, t, prompt->at, prompt->n, e);
+    char missed[SESSION_MISSED];
+    int rc = session_work_resume(&s->work, en, t, prompt->at, prompt->n, missed, e);
+    if (!rc && *missed) cli_fact(cli, "%s", missed);
+    return rc;
 }
 
 int run_session_token(struct run_session *s, int id) { return tok_ids_add(&s->answer, &id, 1, NULL); }

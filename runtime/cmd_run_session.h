@@ -28,7 +28,9 @@ int run_session_length(const struct run_session *s);
 int run_session_tokens(const struct run_session *s, struct tok_ids *ids, struct q_err *e);
 /* Else: the conversation with the prompt as its last message, as JSON, malloc'd; system NULL: as it was. */
 int run_session_messages(struct run_session *s, const char *system, const char *prompt, char **json, struct q_err *e);
-int run_session_resume(struct run_session *s, struct q_engine *en, struct q_talk *t, const struct tok_ids *prompt, struct q_err *e);
+/* Says where the prompt leaves a session of which nothing is of use. */
+int run_session_resume(struct run_session *s, const struct q_cli *cli, struct q_engine *en, struct q_talk *t, const struct tok_ids *prompt,
+                       struct q_err *e);
 /* Parts of the answer. Non-zero: no memory. */
 int run_session_token(struct run_session *s, int id);
 int run_session_text(struct run_session *s, const char *text, size_t n);

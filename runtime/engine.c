@@ -208,6 +208,7 @@ int q_engine_open(struct q_engine **out, const struct q_engine_opts *o, struct q
     int rc = device_open(&en->device, o->device, o->threads, e);
     if (!rc) en->device->careful = o->debug_launch;
     if (!rc) rc = open_model(en, e);
+    if (!rc && o->count && !o->ctx && en->tokenizer) rc = o->count(o->count_arg, en->tokenizer, &en->o.ctx_hint, e);
     if (!rc) rc = fill_defaults(en, e);
     if (!rc) rc = check_options(en, e);
     if (!rc && o->formats) rc = o->formats(o->formats_arg, en->o.kv_k, en->o.kv_v, e);

@@ -37,7 +37,9 @@ struct q_engine_opts {
     int threads;                        /* of a CPU; <= 0: all CPUs allowed */
     int ctx;                            /* KV tokens a sequence may hold; 0: 4096 or ctx_hint if that is more, at most what positions are good for */
     struct q_rope_ask rope;             /* whether they go beyond what the model was trained for (rope.h) */
-    int ctx_hint;                       /* tokens that the caller expects to need */
+    int ctx_hint;                       /* tokens that the caller expects to need; or, where that is open and there is a tokenizer, not NULL: */
+    int (*count)(void *arg, const struct tokenizer *t, int *ctx_hint, struct q_err *e);
+    void *count_arg;
     int max_seqs;                       /* 0: 1; < 0: a sensible number for many clients: 4 on a CPU, 8 on a card */
     int kv_tokens;                      /* that all sequences may hold together; 0: max_seqs full contexts; at least one */
     int fit;                            /* 1: where the plan does not fit, less of what was not chosen: KV tokens, context (to 4096), sequences */

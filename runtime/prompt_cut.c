@@ -18,9 +18,12 @@ struct cutting {
     int first, last;               /* of the turns that may go: [first, last) */
 };
 
+static const char *const names[] = {"none", "head", "middle"};
+
+const char *q_cut_name(enum q_cut how) { return names[how]; }
+
 int q_cut_parse(const char *name)
 {
-    static const char *const names[] = {"none", "head", "middle"};
     for (int i = 0; i < 3; i++)
         if (!strcmp(names[i], name)) return i;
     return -1;

@@ -17,6 +17,7 @@ enum q_cut { Q_CUT_NEVER, Q_CUT_HEAD, Q_CUT_MIDDLE };
 
 /* "none", "head", "middle"; -1: another word. */
 int q_cut_parse(const char *name);
+const char *q_cut_name(enum q_cut how);
 /* Tokens that a prompt is cut to: room for the answer stays, max_tokens of it where that is at most half the context, else a quarter. */
 int q_cut_goal(int ctx, int max_tokens);
 /* Leaves out what is too many for a context of ctx tokens; *left_out: how many tokens, 0 when it fitted. Q_ELIMIT names both numbers: `how` is

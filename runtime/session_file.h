@@ -25,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SESSION_PARTS = 8, SESSION_PIECE = 4 << 20, SESSION_STATE_ID = 320 };
+enum { SESSION_PARTS = 8, SESSION_PIECE = 4 << 20, SESSION_STATE_ID = 320, SESSION_MODEL = 44 };
 
 struct session_part {
     int from, length;        /* tokens; from: a multiple of page_tokens */
@@ -33,6 +33,7 @@ struct session_part {
 
 struct session_head {
     char state_id[SESSION_STATE_ID];   /* q_engine_state_id */
+    char model[SESSION_MODEL];         /* its name, for people: printable, cut where it is longer; "" where nobody named it */
     int n_ids, n_parts, n_text;
     struct session_part part[SESSION_PARTS];
     int page_tokens;
@@ -48,7 +49,9 @@ uint64_t session_file_bytes(const struct session_head *h);
 
 /* --- writing (session_write.c) --- */
 
-/* h: state_id, n_ids, n_text, parts, page_tokens and the two sizes; the rest is filled in. */
+/* Sets h->model. */
+void session_name_model(struct session_head *h, const char *name);
+/* h: state_id, model, n_ids, n_text, parts, page_tokens and the two sizes; the rest is filled in. */
 struct session_source {
     struct session_head h;
     const int32_t *ids;

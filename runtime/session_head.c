@@ -17,9 +17,10 @@ enum {
     AT_MADE = 56,
     AT_ID = 64,
     AT_PART = AT_ID + SESSION_STATE_ID,
-    AT_TEXT = AT_PART + 8 * SESSION_PARTS
+    AT_TEXT = AT_PART + 8 * SESSION_PARTS,
+    AT_MODEL = AT_TEXT + 4     /* zero in files of before it */
 };
-_Static_assert(AT_TEXT + 4 <= SESSION_HEAD, "the head has room for all");
+_Static_assert(AT_MODEL + SESSION_MODEL <= SESSION_HEAD, "the head has room for all");
 
 static void put(unsigned char *to, uint64_t v, int n)
 {
@@ -31,6 +32,15 @@ static uint64_t get(const unsigned char *from, int n)
     uint64_t v = 0;
     for (int i = n; i--;) v = v << 8 | from[i];
     return v;
+}
+
+/* Not in the middle of a character, and nothing that would steer a terminal: the file may be a stranger's. */
+void session_name_model(struct session_head *h, const char *name)
+{
+    size_t n = strnlen(name, SESSION_MODEL - 1);
+    while (n && ((unsigned char)name[n] & 0xC0) == 0x80) n--;
+    memset(h->model, 0, sizeof h->model);
+    for (size_t i = 0; i < n; i++) h->model[i] = (unsigned char)name[i] < ' ' || name[i] == 0x7f ? '?' : name[i];
 }
 
 static void hash_of(unsigned char hash[SESSION_HASH], const void *data, size_t n) { crypto_generichash(hash, SESSION_HASH, data, n, NULL, 0); }
@@ -69,6 +79,7 @@ void session_pack(unsigned char *to, const struct session_head *h)
     put(to + AT_BYTES, h->bytes, 8);
     put(to + AT_MADE, (uint64_t)h->made, 8);
     memcpy(to + AT_ID, h->state_id, strnlen(h->state_id, SESSION_STATE_ID - 1));
+    memcpy(to + AT_MODEL, h->model, strnlen(h->model, SESSION_MODEL - 1));
     for (int i = 0; i < h->n_parts; i++) {
         put(to + AT_PART + 8 * i, (uint64_t)h->part[i].from, 4);
         put(to + AT_PART + 8 * i + 4, (uint64_t)h->part[i].length, 4);
@@ -98,6 +109,9 @@ static int is_possible(const struct session_head *h)
 
 static void take_numbers(const unsigned char *from, struct session_head *h)
 {
+    char model[SESSION_MODEL] = "";
+    memcpy(model, from + AT_MODEL, SESSION_MODEL - 1);
+    session_name_model(h, model);
     h->n_ids = (int)get(from + AT_IDS, 4);
     h->n_parts = (int)get(from + AT_PARTS, 4);
     h->n_text = (int)get(from + AT_TEXT, 4);

@@ -184,7 +184,8 @@ int session_check_id(const char *path, const struct session_head *h, const char 
     char a[100], b[100];
     if (!strcmp(h->state_id, state_id)) return Q_OK;
     if (differs("model=", h->state_id, state_id, a, b))
-        return q_fail(e, Q_EINPUT, "%s: a session of another model: expected %.12s..., found %.12s...", path, b, a);
+        return q_fail(e, Q_EINPUT, "%s: a session of another model%s%s: expected %.12s..., found %.12s...", path, *h->model ? ", " : "", h->model,
+                      b, a);
     if (differs("kv=", h->state_id, state_id, a, b))
         return q_fail(e, Q_EINPUT, "%s: a session whose KV is %s; this engine's is %s (K+V)", path, a, b);
     if (differs("numerics=", h->state_id, state_id, a, b))

@@ -13,6 +13,7 @@ void session_head_of(const struct q_engine *en, struct session_head *h)
     h->state_bytes = q_snap_bytes_of(en, 0, 0);
     h->page_bytes = q_snap_bytes_of(en, 0, 1) - h->state_bytes;
     snprintf(h->state_id, sizeof h->state_id, "%s", q_engine_state_id(en));
+    session_name_model(h, q_engine_model(en)->config.name);
 }
 
 int session_is_of(const struct session *s, const struct q_engine *en, struct q_err *e)

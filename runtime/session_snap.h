@@ -17,7 +17,7 @@ int session_find(const struct session *s, const int32_t *ids, int n, int ctx);
 int session_fill(struct session *s, int part, struct q_snap *snap, int from, struct q_err *e);
 /* A checkpoint into a sequence, which is empty after an error. The file has all pages, and all of it up to there is checked. */
 int session_load_seq(struct session *s, struct q_engine *en, int part, struct q_seq *seq, struct q_err *e);
-/* What a head says of the engine: page_tokens, sizes, state id. */
+/* What a head says of the engine: page_tokens, sizes, state id, the model's name. */
 void session_head_of(const struct q_engine *en, struct session_head *h);
 
 #endif

@@ -31,7 +31,8 @@ int show_session_text(const char *path, const struct session_head *h, FILE *out)
     struct tm t;
     if (localtime_r(&at, &t)) strftime(made, sizeof made, "%Y-%m-%d %H:%M:%S", &t);
     fprintf(out, "session       %s\n              %.1f MB, written %s\n", path, (double)h->bytes / 1e6, made);
-    fprintf(out, "model         %s\nKV            %s\nnumerics      %s\n", OF("model"), OF("kv"), OF("numerics"));
+    fprintf(out, "model         %s%s%s\n", h->model, *h->model ? ", " : "", OF("model"));
+    fprintf(out, "KV            %s\nnumerics      %s\n", OF("kv"), OF("numerics"));
     print_if(out, "rope", OF("rope"));
     print_if(out, "sparse", OF("sparse"));
     fprintf(out, "tokens        %d; %d byte%s of its writer's text\ncheckpoints   at", h->n_ids, h->n_text, h->n_text == 1 ? "" : "s");
@@ -48,6 +49,7 @@ int show_session_json(const char *path, const struct session_head *h, FILE *out)
     cJSON_AddStringToObject(s, "file", path);
     cJSON_AddNumberToObject(s, "bytes", (double)h->bytes);
     cJSON_AddNumberToObject(s, "made", (double)h->made);
+    cJSON_AddStringToObject(s, "model_name", h->model);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (*value_of(h->state_id, keys[i], value)) cJSON_AddStringToObject(s, keys[i], value);
     cJSON_AddNumberToObject(s, "tokens", h->n_ids);

@@ -205,6 +205,18 @@ def test_a_full_context_says_what_to_do():
     assert len(told) == 1 and "64" in told[0] and "/clear" in told[0]
 
 
+def test_a_long_conversation_is_cut_when_asked_to(tmp_path):
+    """The oldest turns go, and the conversation goes on; what was left out is told."""
+    lines = ["one two three " * 8 + str(i) for i in range(5)]
+    done = chat("-c", "160", "--no-think", "-n", "8", "--truncate", "head", lines=lines)
+    assert done.returncode == 0 and len(turns(done)) == 5, done.err
+    told = re.findall(r"^# the conversation is longer than the context: (\d+) tokens of its beginning were left out$", done.err, re.M)
+    assert 0 < len(told) < 5 and all(turn[0] <= 152 for turn in turns(done))
+    done = chat("-c", "160", "--no-think", "-n", "8", lines=lines)
+    assert done.returncode == 1 and "--truncate head" in done.err
+    assert chat("--truncate", "tail").returncode == 2
+
+
 def test_wrong_usage_is_status_2():
     for args in (["word"], ["--nope"], ["--temp", "hot"], ["-n", "-2"], ["--top-p", "2"]):
         done = chat(*args)

@@ -54,11 +54,11 @@ def test_thinking_and_commands(server):
 def test_only_what_was_given_is_asked_for(fake):
     fake.answers = [said("a"), said("b")]
     assert chat(fake.url, lines=["hi"]).stdout == b"a\n"
-    chat(fake.url, "--temp", "0.5", "--top-k", "7", "--seed", "18446744073709551", "-n", "9", "--think", "--system", "Be kind.", lines=["hi"])
+    chat(fake.url, "--temp", "0.5", "--top-k", "7", "--seed", "18446744073709551", "-n", "9", "--think", "--truncate", "head", "--system", "Be kind.", lines=["hi"])
     plain, full = fake.requests
     assert plain == {"model": "fake", "messages": [{"role": "user", "content": "hi"}], "stream": True, "stream_options": {"include_usage": True}}
     assert {k: full[k] for k in full if k not in plain} == {
-        "temperature": 0.5, "top_k": 7, "seed": 18446744073709551, "max_tokens": 9, "chat_template_kwargs": {"enable_thinking": True}}
+        "temperature": 0.5, "top_k": 7, "seed": 18446744073709551, "max_tokens": 9, "truncate": "head", "chat_template_kwargs": {"enable_thinking": True}}
     assert full["messages"][0] == {"role": "system", "content": "Be kind."}
 
 

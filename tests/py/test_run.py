@@ -328,6 +328,17 @@ def test_a_prompt_longer_than_the_context_is_cut_when_asked_to(tmp_path):
     assert run("-c", "8", "-n", "2", "--truncate", "head", "-p", "x").returncode == 1      # the template alone is longer
 
 
+def test_the_context_is_what_the_tokens_need(tmp_path):
+    """Not their bytes; the system message counts too."""
+    text = tmp_path / "long.txt"
+    text.write_text("one two three " * 2000)
+    for args, least in ((["-f", text, "-n", "1"], 0), (["-p", "Hi", "--system", text.read_text(), "-n", "1"], 0)):
+        done = run(*args)
+        ctx, = map(int, re.findall(r"\(1 x (\d+) tokens", done.err))
+        n, = map(int, re.findall(r"^# prompt (\d+) token", done.err, re.M))
+        assert done.returncode == 0 and n > 4096 and n < ctx <= n + 1025 and n < text.stat().st_size / 2, done.err
+
+
 def test_beyond_the_trained_context_only_when_asked(tmp_path):
     done = run("-c", "40000", "-n", "1", "-p", "x")
     assert done.returncode == 1 and "40000" in done.err and str(TRAINED) in done.err and "--rope-scaling yarn" in done.err

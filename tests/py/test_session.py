@@ -65,6 +65,7 @@ def test_show_tells_what_a_session_is_of(path):
     assert facts["model"] == json.loads(said(quarry("show", TINY, "--json")))["id"] and facts["checkpoints"][-1] == facts["tokens"]
     text = said(quarry("show", path))
     assert facts["model"] in text and f"tokens        {facts['tokens']};" in text and "Hi." not in text
+    assert facts["model_name"] and f"model         {facts['model_name']}, {facts['model']}\n" in text
     refused(quarry("show", path, "--fit", "1GiB"), "--fit is about a model", status=2)
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
@@ -105,6 +106,20 @@ def test_a_conversation_gets_turns(path):
     assert got == answers
     assert held[0][1] == 0 and 0 < held[1][1] < held[2][1]
     assert held[1:] == reused(want)[1:]
+
+
+def test_a_session_of_which_nothing_is_of_use_is_told(path):
+    """Where the prompt leaves it; one that goes on is not spoken of."""
+    assert "re-used:" not in (done := run("-p", QUESTIONS[0], "--system", "Be brief.", "-n", "4", "--session", path)).err and said(done)
+    done = run("-p", QUESTIONS[1], "-n", "4", "--session", path)
+    assert said(done) and "re-used:" not in done.err and reused(done)[0][1] > 0
+    done = run("-p", QUESTIONS[2], "--system", "Be long.", "-n", "4", "--session", path)
+    told, = re.findall(r"^# nothing of the session's (\d+) tokens is re-used: token (\d+) differs, in message 1 \(system\)$", done.err, re.M)
+    assert said(done) and reused(done)[0][1] == 0 and 0 < int(told[1]) < 12 < int(told[0])
+    shutil.copy(path, path.with_suffix(".copy"))
+    done = chat(*QUESTIONS[:2], args=("--system", "Be new.", "--session", path))
+    assert said(done) and done.err.count("nothing of the session's") == 1
+    assert "re-used:" not in run("-q", "-p", "Hi", "--system", "Be other.", "-n", "4", "--session", path.with_suffix(".copy")).err
 
 
 def test_thinking_is_kept_apart(path):

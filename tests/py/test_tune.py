@@ -569,6 +569,25 @@ def test_explain_tells_why(tuned):
     assert tune(home, "explain").returncode == 2
 
 
+def test_explain_shows_every_size_of_a_race(tuned):
+    """Steps of a winner, columns of its race, and the default params' time are the same in number; without a journal that is said."""
+    home, args = tuned[0], ("-t", "1", "--device", "cpu")
+    path, record = record_of(home, "attn_prefill")
+    text = tune(home, "explain", "attn_prefill", *args).stdout
+    steps = [f"{t['rows']} rows" + (f" behind {t['past']} tokens" if t["past"] else "") for t in record["measured"]]
+    assert len(steps) > 1 and f"\n  race      of all that were tried, at {' | '.join(steps)}; " in text
+    winner, = re.findall(r"\n  ((?: +\S+)+) us       \S+  <- winner", text)
+    assert [float(us) for us in winner.split()] == pytest.approx([t["median_us"] for t in record["measured"]], rel=0.5)
+    search = json.loads(tune(home, "explain", "attn_prefill", *args, "--json").stdout)[0]["search"]
+    assert [(t["rows"], t["past"]) for t in search["default_times"]] == [(t["rows"], t["past"]) for t in record["measured"]]
+    assert search["default_times"][0]["median_us"] == pytest.approx(record["baseline"]["us"], rel=1e-3)
+    several = [r for r in map(lambda p: json.loads(p.read_text()), tuned_records(home))
+               if len(r.get("measured", [])) > 1 and r["params"] != r["baseline"]["params"]]
+    for r in several:
+        text = tune(home, "explain", r["op"], r["shape"], *args).stdout
+        assert re.search(r"\n  default   .*: [\d.]+ us at \d+ rows?.*, [\d.]+ us at ", text), text
+
+
 def test_verify_looks_at_every_winner_again(tuned, tmp_path):
     """A compiler breaks one of them: it is told, and taken out of use; all others are right."""
     home, args = copy_of(tuned, tmp_path)

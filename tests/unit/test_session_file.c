@@ -129,6 +129,26 @@ static void test_there_and_back(void **state)
     assert_non_null(strstr(e.text, "folder"));
 }
 
+/* Whole characters that steer no terminal; a file of before there were names has zeros there. */
+static void test_the_models_name(void **state)
+{
+    struct session_head h = { .n_ids = 1, .n_parts = 1, .part = { { 0, 1 } }, .page_tokens = 64 }, back;
+    unsigned char head[SESSION_HEAD + SESSION_HASH];
+    struct q_err e;
+    h.bytes = session_file_bytes(&h);
+    static const struct { const char *name, *kept; } rows[] = {
+        { "", "" }, { "Qwen3.5 9B", "Qwen3.5 9B" }, { "a\033[2Jb\nc", "a?[2Jb?c" },
+        { "0123456789012345678901234567890123456789012345", "0123456789012345678901234567890123456789012" },
+        { "012345678901234567890123456789012345678901\xea\xb0\x80", "012345678901234567890123456789012345678901" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        session_name_model(&h, rows[i].name);
+        session_pack(head, &h);
+        assert_int_equal(session_unpack("file", head, &back, &e), Q_OK);
+        assert_string_equal(back.model, rows[i].kept);
+    }
+}
+
 /* A part of more than a piece. */
 static void test_many_pieces(void **state)
 {
@@ -468,6 +488,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_there_and_back),     cmocka_unit_test(test_many_pieces),   cmocka_unit_test(test_every_damage),
+        cmocka_unit_test(test_the_models_name),
         cmocka_unit_test(test_lying_heads),        cmocka_unit_test(test_another_engine), cmocka_unit_test(test_shrinks_while_read),
         cmocka_unit_test(test_killed_writer),      cmocka_unit_test(test_failing_writers), cmocka_unit_test(test_locks),
         cmocka_unit_test(test_links),               cmocka_unit_test(test_a_folder_that_cannot_be_written),
