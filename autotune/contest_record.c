@@ -38,6 +38,7 @@ static void fill_roof(struct record *r, const struct contest *t, const char *pat
     double by_bytes = env->roofs.read > 0 ? bytes / env->roofs.read * 1e6 : 0, by_ops = rate > 0 ? ops / rate * 1e6 : 0;
     if (!(by_bytes > 0) && !(by_ops > 0)) return;
     strcpy(r->bound, by_bytes > by_ops ? "bytes" : "ops");
+    r->roof_doubtful = env->roofs.doubtful > 0;
     r->roof_pct = 100 * fmax(by_bytes, by_ops) / r->time[0].median_us;
 }
 

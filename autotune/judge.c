@@ -116,6 +116,7 @@ static void take_evidence(struct record *own, const struct record *r)
     own->base_us = r->base_us;
     own->gain = r->gain;
     own->roof_pct = r->roof_pct;
+    own->roof_doubtful = r->roof_doubtful;
     own->path_rate = r->path_rate;
     own->read_rate = r->read_rate;
 }

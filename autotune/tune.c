@@ -82,8 +82,11 @@ static int measure_host(struct tuner *t, struct q_err *e)
 {
     const struct q_card *c = &t->o->t->card;
     struct q_roofs *r = &t->env.roofs;
-    int rc = roof_read_rate(c->threads, &r->read, e);
-    return rc ? rc : roof_op_rate(c->threads, c->isa, &r->int8, &r->fp32, e);
+    int rc = roof_measure_host(c->threads, c->isa, r, e);
+    if (!rc && r->doubtful)
+        progress_line(&t->progress, "something else used the processors while the roofs were measured: they may be too low, and shares of them too "
+                      "high; the next tune measures them again");
+    return rc;
 }
 
 /* Whether the card's space has the ceiling at all: one without dp4a has no such kernel. */
@@ -95,6 +98,39 @@ static int has_ceiling(const struct tuner *t, const struct q_problem *p)
     return 1;
 }
 
+static void tell_doubt(struct tuner *t, const struct q_problem *p, const struct record *r)
+{
+    const struct record_time *z = &r->time[0];
+    const char *slowed = r->clocks.slowed;
+    progress_line(&t->progress, "%s %s: its samples differ by %.1f %%%s%s: something else used the card or held it back, so it may be too low; it "
+                  "is measured again the next time", p->op, p->shape, z->median_us > 0 ? 100 * z->mad_us / z->median_us : 0,
+                  *slowed ? ", slowed by " : "", slowed);
+}
+
+/* doubted: what is recorded, or NULL. Of two that are doubted the higher one holds. */
+static int measure_ceiling(struct tuner *t, const struct q_problem *p, const struct record *doubted, struct q_err *e)
+{
+    int n = t->found.n, rc = tune_problem(t, p, e);
+    if (rc) return rc;
+    struct found *f = &t->found.f[n];
+    if (!ceiling_is_doubtful(&f->record)) return Q_OK;
+    tell_doubt(t, p, &f->record);
+    if (!doubted || doubted->time[0].median_us >= f->record.time[0].median_us) return Q_OK;
+    f->record = *doubted;
+    f->fresh = 0;
+    return Q_OK;
+}
+
+static int settle_ceiling(struct tuner *t, const struct q_problem *p, struct q_err *e)
+{
+    struct record r;
+    if (found_find(&t->found, p)) return Q_OK;
+    int rc = tune_find_recorded(t, p, &r, e);
+    if (!rc) return ceiling_is_doubtful(&r) ? measure_ceiling(t, p, &r, e) : enter_recorded(t, p, &r, e);
+    if (rc == Q_EMISS) rc = enter_resumed(t, p, e);
+    return rc == Q_EMISS ? measure_ceiling(t, p, NULL, e) : rc;
+}
+
 /* A card's ceilings are problems like others, but first: winners are judged by them. */
 static int measure_ceilings(struct tuner *t, struct q_err *e)
 {
@@ -103,17 +139,9 @@ static int measure_ceilings(struct tuner *t, struct q_err *e)
     t->progress.n = sizeof what / sizeof *what;
     for (size_t i = 0; i < sizeof what / sizeof *what && !rc; i++) {
         struct q_problem p = { .op = "ceiling" };
-        struct record r;
         snprintf(p.shape, sizeof p.shape, "what=%s", what[i]);
-        const struct found *have = found_find(&t->found, &p);
-        if (!has_ceiling(t, &p)) continue;
-        rc = have ? Q_OK : tune_find_recorded(t, &p, &r, e);
-        if (rc && rc != Q_EMISS) return rc;
-        if (have) r = have->record;
-        else if (!rc) rc = enter_recorded(t, &p, &r, e);
-        else if (!(rc = enter_resumed(t, &p, e))) r = t->found.f[t->found.n - 1].record;
-        else if (rc == Q_EMISS && !(rc = tune_problem(t, &p, e))) r = t->found.f[t->found.n - 1].record;
-        if (!rc) ceilings_enter(&t->env.roofs, &r);
+        if (!has_ceiling(t, &p) || (rc = settle_ceiling(t, &p, e))) continue;
+        ceilings_enter(&t->env.roofs, &found_find(&t->found, &p)->record);
     }
     return rc;
 }

@@ -97,6 +97,7 @@ static void print_roof(const struct record *r)
     else printf("  roof      %s of what %s allows", share, by_bytes ? "reading memory" : r->ceiling[0] ? r->ceiling : "its arithmetic");
     if (!strcmp(r->bound, "bytes") && r->read_rate > 0) printf(" (%.1f GB/s)", r->read_rate * 1e-9);
     if (!strcmp(r->bound, "ops") && r->path_rate > 0) printf(" (%.2f TOP/s)", r->path_rate * 1e-12);
+    if (r->roof_doubtful) printf("; that was measured while others used the machine, and may be more");
     puts("");
 }
 

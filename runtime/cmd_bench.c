@@ -211,6 +211,7 @@ static int bench_all(struct bench *b, struct q_engine *en, struct q_err *e)
 {
     int rc = q_engine_roofs(en, &b->roofs, e);
     if (rc) return rc;
+    if (b->roofs.doubtful) cli_fact(&b->cli, "something else used the processors while the roofs were measured: they may be too low");
     if (!b->json) bench_print_title(b, en);
     rc = each_test(b, en, bench_one, e);
     if (!rc && b->trace && !b->json) bench_print_roofs(b);

@@ -152,6 +152,7 @@ static void add_roofs(cJSON *to, const struct q_roofs *r)
     cJSON *o = cJSON_AddObjectToObject(to, "ceilings");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].v > 0) NUM(o, rows[i].name, rows[i].v);
+    if (r->doubtful) NUM(o, "doubtful", r->doubtful);
 }
 
 static void add_card(cJSON *to, const struct doctor_card *c)

@@ -138,13 +138,14 @@ static int read_roofs(struct doctor_card *c, const struct doctor_places *at)
     return n;
 }
 
-/* What the store holds of this kind of card; else measured now and kept there: `--roofs`. */
+/* What the store holds of this kind of card; else, or where that is doubtful, measured now and kept there: `--roofs`. */
 static void ask_roofs(struct doctor_card *c, const struct doctor_places *at)
 {
     char device[16], out[4096], *argv[] = {NULL, "--roofs", "--device", device, at->tunes ? "--tunes" : NULL, (char *)at->tunes, NULL};
     snprintf(device, sizeof device, "cuda:%d", c->index);
-    if (read_roofs(c, at)) return;
-    snprintf(c->roofs_problem, sizeof c->roofs_problem, "not measured yet");
+    int known = read_roofs(c, at);
+    if (known && !c->roofs.doubtful) return;
+    if (!known) snprintf(c->roofs_problem, sizeof c->roofs_problem, "not measured yet");
     if (!at->measure) return;
     if (!doctor_child(at->program_dir, argv, MEASURING, out, sizeof out, c->roofs_problem, sizeof c->roofs_problem)) read_roofs(c, at);
     if (c->roofs.read > 0) c->roofs_problem[0] = 0;

@@ -143,6 +143,9 @@ static void explain_card(const struct doctor *d, const struct doctor_card *c, st
     if (c->display) add(out, 0, "cuda:%d: a screen hangs on it: a kernel that runs for seconds is ended", c->index);
     explain_link(d, c, out);
     explain_rates(c, out);
+    if (c->roofs.doubtful)
+        add(out, 0, "cuda:%d: something else used the card, or held it back, while %d of its ceilings were measured: they may be too low, and are "
+                    "measured again the next time", c->index, c->roofs.doubtful);
     if (!c->problem[0] && !(c->roofs.read > 0))
         add(out, 1, "cuda:%d: no ceilings measured (%.200s); `quarry tune` measures them", c->index, c->roofs_problem);
 }

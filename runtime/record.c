@@ -217,6 +217,7 @@ static void take_evidence(const cJSON *o, struct record *r)
     take_clocks(cJSON_GetObjectItemCaseSensitive(o, "clocks"), &r->clocks);
     word(roof, "bound", r->bound, sizeof r->bound);
     r->roof_pct = number(roof, "pct");
+    r->roof_doubtful = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(roof, "doubtful"));
     word(ceiling, "path", r->ceiling, sizeof r->ceiling);
     r->path_rate = round(number(ceiling, "rate"));
     r->read_rate = round(number(ceiling, "read"));

@@ -73,6 +73,7 @@ struct record {
     double gain;                         /* share of the default's time that the winner saves, 0: it is the default */
     double roof_pct;                     /* of what the measured roofs allow, at time[0]'s size */
     char bound[8];                       /* that roof: "bytes" or "ops" */
+    int roof_doubtful;                   /* roofs were measured while others used the machine: they may be higher, and the share less */
     char ceiling[12];                    /* what its instruction path is judged by on its card: "dp4a"; "": not measured */
     char driver[32];                     /* it was measured under, "" on a CPU or where it is not known */
     struct record_clocks clocks;         /* at its last samples */

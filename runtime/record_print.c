@@ -79,6 +79,7 @@ static void add_roof(cJSON *o, const struct record *r)
     if (!r->effort[0] || !r->bound[0]) return;
     cJSON *roof = cJSON_AddObjectToObject(o, "roof");
     cJSON_AddStringToObject(roof, "bound", r->bound);
+    if (r->roof_doubtful) cJSON_AddTrueToObject(roof, "doubtful");
     cJSON_AddNumberToObject(roof, "pct", rounded(r->roof_pct));
 }
 

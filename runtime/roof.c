@@ -1,11 +1,10 @@
 #include "roof.h"
-#include "team.h"
-#include "clock.h"
+#include "roof_passes.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_MIB = 256, PASSES = 6 };
+enum { BLOCK_MIB = 256 };
 
 struct reading {
     const uint64_t *data;
@@ -25,7 +24,7 @@ static void read_part(void *arg, struct team *t)
     r->sink[t->part & 1023] = s[0] + s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7];
 }
 
-int roof_read_rate(int threads, double *rate, struct q_err *e)
+int roof_read_rate(int threads, double *rate, int *sure, struct q_err *e)
 {
     struct q_team *team;
     struct reading r = {.words = (size_t)BLOCK_MIB << 17};
@@ -34,16 +33,18 @@ int roof_read_rate(int threads, double *rate, struct q_err *e)
     memset(data, 1, r.words * sizeof *data);
     r.data = data;
     int rc = team_open(&team, threads, e);
-    double best = 0;
-    for (int i = 0; i < PASSES && !rc; i++) {
-        double t0 = clock_s();
-        team_start(team, read_part, &r);
-        team_finish(team);
-        double got = (double)(r.words * sizeof *data) / (clock_s() - t0);
-        best = got > best ? got : best;
-    }
+    *rate = 0;
+    *sure = 0;
+    if (!rc) *sure = roof_best(team, read_part, &r, (double)(r.words * sizeof *data), rate);
     if (!rc) team_close(team);
     free(data);
-    *rate = best;
+    return rc;
+}
+
+int roof_measure_host(int threads, unsigned isa, struct q_roofs *r, struct q_err *e)
+{
+    int sure_read = 1, sure_ops = 1, rc = roof_read_rate(threads, &r->read, &sure_read, e);
+    if (!rc) rc = roof_op_rate(threads, isa, &r->int8, &r->fp32, &sure_ops, e);
+    r->doubtful = !sure_read + !sure_ops;
     return rc;
 }

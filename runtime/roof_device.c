@@ -8,12 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static int measure_host(struct q_device *d, struct q_roofs *r, struct q_err *e)
-{
-    int rc = roof_read_rate(d->parts, &r->read, e);
-    return rc ? rc : roof_op_rate(d->parts, d->card.isa, &r->int8, &r->fp32, e);
-}
-
 /* Memory that a call wants: the buffer that is read, and where sums go. */
 struct ground {
     void *buf;
@@ -59,5 +53,5 @@ static int measure_card(struct q_device *d, const struct kset *k, struct q_roofs
 int roof_measure(struct q_device *d, const struct kset *k, struct q_roofs *r, struct q_err *e)
 {
     memset(r, 0, sizeof *r);
-    return d->host_memory ? measure_host(d, r, e) : measure_card(d, k, r, e);
+    return d->host_memory ? roof_measure_host(d->parts, d->card.isa, r, e) : measure_card(d, k, r, e);
 }

@@ -2,12 +2,11 @@
  * instruction path. Written as assembly, so that no compiler finds that the result is not needed. */
 #include "card.h"
 #include "roof.h"
-#include "team.h"
-#include "clock.h"
+#include "roof_passes.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOPS = 100000, TRIES = 5, CHAINS = 12 };
+enum { LOOPS = 100000, CHAINS = 12 };
 
 #define CLOBBERS "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"
 #define EACH12(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11)
@@ -52,29 +51,21 @@ static const struct path {
 
 static void run(void *arg, struct team *t) { ((const struct path *)arg)->fp32(); }
 
-static double best_rate(struct q_team *team, int threads, void (*loop)(void), int ops)
+static int best_rate(struct q_team *team, int threads, void (*loop)(void), int ops, double *rate)
 {
     struct path p = { .fp32 = loop };
-    double best = 0;
-    for (int i = 0; i < TRIES; i++) {
-        double t0 = clock_s();
-        team_start(team, run, &p);
-        team_finish(team);
-        double rate = (double)threads * LOOPS * CHAINS * ops / (clock_s() - t0);
-        best = rate > best ? rate : best;
-    }
-    return best;
+    return roof_best(team, run, &p, (double)threads * LOOPS * CHAINS * ops, rate);
 }
 
-int roof_op_rate(int threads, unsigned isa, double *int8, double *fp32, struct q_err *e)
+int roof_op_rate(int threads, unsigned isa, double *int8, double *fp32, int *sure, struct q_err *e)
 {
     const struct path *p = paths;
     struct q_team *team;
     int rc = team_open(&team, threads, e);
     if (rc) return rc;
     while (p->isa && !(p->isa & isa)) p++;
-    *int8 = best_rate(team, threads, p->int8, p->int8_ops);
-    *fp32 = best_rate(team, threads, p->fp32, p->fp32_ops);
+    *sure = best_rate(team, threads, p->int8, p->int8_ops, int8);
+    *sure &= best_rate(team, threads, p->fp32, p->fp32_ops, fp32);
     team_close(team);
     return Q_OK;
 }

@@ -68,6 +68,17 @@ static void a_device_without_its_driver(void **state)
     }
 }
 
+static void ceilings_that_are_doubtful(void **state)
+{
+    struct doctor d = one_card(70, 80, 1530);
+    d.card[0].roofs = (struct q_roofs){.read = 800e9, .doubtful = 2};
+    doctor_means(&d, &lines);
+    must_say(0, "cuda:0: something else used the card", "2 of its ceilings");
+    d.card[0].roofs.doubtful = 0;
+    doctor_means(&d, &lines);
+    assert_false(says(0, "something else used the card", ""));
+}
+
 static void a_card_that_the_driver_does_not_show(void **state)
 {
     struct doctor d = one_card(70, 80, 1530);
@@ -265,7 +276,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_device),
         cmocka_unit_test(a_device_without_its_driver),
-        cmocka_unit_test(a_card_that_the_driver_does_not_show),
+        cmocka_unit_test(ceilings_that_are_doubtful), cmocka_unit_test(a_card_that_the_driver_does_not_show),
         cmocka_unit_test(links_and_loading),
         cmocka_unit_test(throttled_units_are_told_and_healthy_ones_are_not),
         cmocka_unit_test(what_a_card_needs),

@@ -117,6 +117,8 @@ static void a_launch_comes_back_whole(void **state)
     snprintf(want.ceiling, sizeof want.ceiling, "dp4a");
     want.path_rate = 133e12;
     want.read_rate = 4.66e12;
+    strcpy(want.bound, "bytes");
+    want.roof_doubtful = 1;
     put(*state, &want);
     assert_int_equal(find(*state, &r), 0);
     assert_memory_equal(&r, &want, sizeof r);
@@ -166,6 +168,29 @@ static void a_cubin_lies_beside_shared_objects(void **state)
         assert_int_equal(store_object(f->s, name[i], path, NULL), 0);
         assert_non_null(strstr(path, file[i] + 1));
     }
+}
+
+/* A quiet card's samples are alike, and its power limit is its own; what others or heat did is not. */
+static void ceilings_of_a_busy_card_are_doubtful(void **state)
+{
+    struct fixture *f = *state;
+    static const struct { double mad; const char *slowed; int doubtful; } rows[] = {
+        { 0.2, "", 0 }, { 2.9, "power", 0 }, { 3.1, "", 1 }, { 40, "power", 1 }, { 0.2, "heat", 1 }, { 0.2, "power,brake", 1 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct record r = base("ceiling", "what=read", CARD, "chains=8");
+        r.time[0].mad_us = rows[i].mad;
+        snprintf(r.clocks.slowed, sizeof r.clocks.slowed, "%s", rows[i].slowed);
+        assert_int_equal(ceiling_is_doubtful(&r), rows[i].doubtful);
+    }
+    struct q_roofs r;
+    struct record one = base("ceiling", "what=read", CARD, "chains=8");
+    one.cost = (struct record_cost){ { 1e8, 1e8, 1e8, 1e8 }, { 0 }, 1 };
+    one.time[0].mad_us = 30;
+    put(f, &one);
+    put_ceiling(f, "dp4a", 40e12);
+    assert_int_equal(ceilings_read(f->s, CARD, &r), 2);
+    assert_int_equal(r.doubtful, 1);
 }
 
 /* --- ceilings ---------------------------------------------------------------------------------------------------------- */
@@ -469,6 +494,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(a_launch_comes_back_whole), T(launches_that_no_card_takes_are_refused), T(a_cubin_lies_beside_shared_objects), T(ceilings_are_read_from_records),
+        T(ceilings_of_a_busy_card_are_doubtful),
         T(fused_down_cores_take_no_healthy_winner), T(healthy_cores_take_it), T(nothing_measured_no_tensor_cores),
         T(nearest_is_the_same_capability_then_multiprocessors), T(a_card_taken_without_its_cores_borrows_none),
         T(wgmma_is_not_borrowed_without_them),
