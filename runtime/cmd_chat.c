@@ -1,5 +1,6 @@
 /* quarry chat: a conversation in the terminal. What was read in earlier turns is not read again (answer.h). */
 #include "chat.h"
+#include "clock.h"
 #include "cmd.h"
 #include "cmd_chat_impl.h"
 #include <signal.h>
@@ -181,6 +182,7 @@ static void save_session(struct chat *c)
     struct q_err e;
     char *messages;
     size_t written;
+    double begin = clock_s();
     int rc = chat_history_json(c->history, &messages, &e);
     if (rc) {
         c->failed = cli_fail(&c->cli, &e);
@@ -189,7 +191,9 @@ static void save_session(struct chat *c)
     rc = c->from->save(c->from, messages, &written, &e);
     free(messages);
     if (rc) c->failed = cli_fail(&c->cli, &e);
-    else if (!c->session_told++) cli_fact(&c->cli, "session saved to %s, and again behind each answer", c->session.path);
+    else if (!c->session_told++)
+        cli_fact(&c->cli, "session saved to %s: %.1f MiB in %.2f s, and again behind each answer", c->session.path, (double)written / 1048576,
+                 clock_s() - begin);
 }
 
 /* A turn that fails is as if it had not been typed. */
