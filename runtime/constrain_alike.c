@@ -136,7 +136,7 @@ static int draw_up(struct maker *m)
         }
         int to = child(m, from, at.byte);
         if (to < 0) return -1;
-        if (m->looked > 1 << 15 && m->n > m->looked / LEAST_SAVED) return 0;
+        if (m->looked > 1 << 17 && m->n > m->looked / LEAST_SAVED) return 0;
         m->of[i] = path[at.depth] = to;
         m->draft[to].n_id += count_same(m->trees, at.token);
         m->draft[to].n_inner += at.end > ++i;

@@ -31,7 +31,7 @@ int nfa_add_state(struct nfa *a, struct grammar *g)
     if (a->n_state >= NFA_MAX_STATES)
         grammar_fail(g, Q_ELIMIT, "the grammar needs more than %d states; long repetitions and long lists do that", NFA_MAX_STATES);
     if (g->rc || !grow(g, &a->state, a->n_state, &a->cap_state, sizeof *a->state)) return -1;
-    a->state[a->n_state] = (struct nfa_state){-1, NFA_NEVER, -1, 0, 0, NFA_PLAIN_NONE};
+    a->state[a->n_state] = (struct nfa_state){.edge = -1, .height = NFA_NEVER, .like = -1, .plain = NFA_PLAIN_NONE};
     return a->n_state++;
 }
 
@@ -162,18 +162,21 @@ static int build_tag(struct nfa *a, struct grammar *g, int from, const struct ex
 
 /* ---- joined ---- */
 
-/* Whether every text of the expression has a byte, as far as that can be seen at once. */
+static int is_text(const struct expr_node *x) { return x->kind == X_CLASS || x->kind == X_JSON || x->kind == X_TEXT; }
+
+/* Whether every text of the expression has a byte, as far as that can be seen at once: of rules only those that are a character or a text. */
 static int has_a_byte(const struct grammar *g, int at)
 {
     const struct expr_node *x = g->node + at;
-    if (x->kind == X_CLASS || x->kind == X_JSON || x->kind == X_TEXT) return 1;
-    if (x->kind == X_RULE && g->rule[x->rule].body >= 0) {
-        const struct expr_node *body = g->node + g->rule[x->rule].body;
-        return body->kind == X_CLASS || body->kind == X_JSON || body->kind == X_TEXT;
+    int with = 0;
+    if (x->kind == X_RULE) return g->rule[x->rule].body >= 0 && is_text(g->node + g->rule[x->rule].body);
+    if (x->kind == X_REPEAT) return x->min > 0 && has_a_byte(g, x->at);
+    if (x->kind != X_SEQ && x->kind != X_ALT) return is_text(x);
+    for (int i = 0; i < x->n; i++) {
+        with += has_a_byte(g, g->kid[x->at + i]);
+        if (with != (x->kind == X_ALT) * (i + 1)) break;
     }
-    for (int i = 0; i < x->n && x->kind == X_ALT; i++)
-        if (!has_a_byte(g, g->kid[x->at + i])) return 0;
-    return x->kind == X_ALT && x->n > 0;
+    return x->kind == X_ALT ? x->n > 0 && with == x->n : with;
 }
 
 /* Turns of a repetition, each of as many states and at least a byte. Up to its end they are like its first turn. */
@@ -193,8 +196,9 @@ static void end_turn(struct nfa *a, const struct turns *t, int i, int begin)
 {
     if (!t->on || i == t->first) return;
     for (int q = begin; q < a->n_state; q++) {
-        a->state[q].like = q - begin + t->base;
-        a->state[q].left = t->end - i - 1;
+        a->state[q].like = a->state[q].place = q - begin + t->base;
+        a->state[q].left = a->state[q].turns = t->end - i - 1;
+        a->state[q].nest = a->nest;
         a->state[q].may = t->may ? t->base + 1 : 0;
     }
 }
@@ -243,8 +247,11 @@ static int build_some(struct nfa *a, struct grammar *g, int from, int kid, int m
 static int build_repeat(struct nfa *a, struct grammar *g, int from, const struct expr_node *x)
 {
     int kid = x->at, min = x->min, max = x->max, on = has_a_byte(g, kid);   /* x moves when the grammar grows */
+    a->nest++;
     from = build_times(a, g, from, kid, min, on);
-    return max < 0 ? build_loop(a, g, from, kid) : build_some(a, g, from, kid, min, max, on);
+    from = max < 0 ? build_loop(a, g, from, kid) : build_some(a, g, from, kid, min, max, on);
+    a->nest--;
+    return from;
 }
 
 static int build_alt(struct nfa *a, struct grammar *g, int from, const struct expr_node *x)

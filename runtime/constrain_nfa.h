@@ -23,8 +23,10 @@ struct nfa_state {
     int edge;   /* first, -1 */
     int height; /* rules that must at least be open above this one on the way to the accept */
     int like;   /* in a repetition: a state of an earlier turn, from which the same texts of up to `left` bytes go on; -1: none */
-    int left;
-    int may;    /* 1 + the first state of the repetition whose turns those are, if each may be the last: earlier turns take all that later ones do */
+    int left;   /* in a product, until nfa_prove_kin: less than 0, the link's level */
+    int nest;   /* of that repetition: 1, it is in no other */
+    int may;    /* 1 + the first state of a repetition of which each turn may be the last, so that earlier ones take all that later ones do */
+    int place, turns; /* if so: one number for this state's like in all turns, the first turn's state where there is one; and how many turns come */
     int plain;  /* a plain character (constrain_text.h) read here, whichever it is, leads to this state alone; or one of: */
 };
 enum { NFA_PLAIN_NONE = -1, NFA_PLAIN_MANY = -2 }; /* none is read here; to where, or whether one is, depends on which */
@@ -40,6 +42,7 @@ struct nfa {
     struct nfa_rule *rule;
     int n_state, n_edge, n_rule;
     int cap_state, cap_edge;
+    int nest; /* while it is built: repetitions that are open */
 };
 
 /* Builds the automata of g's rules. Errors as g->rc. */
@@ -56,5 +59,7 @@ int nfa_build_expr(struct nfa *a, struct grammar *g, int from, int x);
 
 /* constrain_heights.c: fills heights and nullable. Errors: Q_EINPUT (left recursion; nothing can be said), Q_ELIMIT (nested too deep). */
 int nfa_heights(struct nfa *a, const struct grammar *g, struct q_err *e);
+/* constrain_kin.c: fills `left` of states of products, once heights are known. accept: [n_state]. Errors: Q_EMEM. */
+int nfa_prove_kin(struct nfa *a, const char *accept, struct q_err *e);
 
 #endif

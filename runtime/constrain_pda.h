@@ -91,9 +91,9 @@ struct pda {
     int cap_spot, cap_stack, cap_state;
     unsigned closure, settled; /* epochs */
     unsigned *mark;      /* owned: [n_state] of the automaton, the last closure that it was in */
-    struct pda_turn {    /* owned: the same, of the states like it in that closure: the repetition of one, and the most turns left */
+    struct pda_turn {    /* owned: the same, of the states at its place in that closure: the repetition of one, and the most turns that come */
         unsigned closure;
-        int may, left;
+        int may, turns;
     } *turn;
     struct pda_scratch *scratch; /* owned */
     struct whole_mask {  /* constrain_mask.c: the last masks that took long */

@@ -108,7 +108,7 @@ static int compile(struct program *p, struct grammar *g, struct q_err *e)
     if (!p->accept) return q_fail(e, Q_EMEM, "no memory for a grammar's automaton");
     for (int r = 0; r < p->nfa.n_rule; r++) p->accept[p->nfa.rule[r].accept] = 1;
     find_classes(p);
-    return Q_OK;
+    return nfa_prove_kin(&p->nfa, p->accept, e);
 }
 
 static void program_free(struct shared_program *p)

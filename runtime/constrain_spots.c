@@ -65,15 +65,17 @@ static void drop_covered(struct pda *s)
     struct ints *set = &s->scratch->set;
     int n = 0;
     for (int i = 0; i < set->n; i++) {
-        int q = set->at[i], like = state[q].like;
-        struct pda_turn *best = state[q].may ? s->turn + like : NULL;
-        if (best && (best->closure != s->closure || (best->may == state[q].may && best->left < state[q].left)))
-            *best = (struct pda_turn){s->closure, state[q].may, state[q].left};
+        const struct nfa_state *q = state + set->at[i];
+        struct pda_turn *best = q->may ? s->turn + q->place : NULL;
+        if (best && (best->closure != s->closure || (best->may == q->may && best->turns < q->turns)))
+            *best = (struct pda_turn){s->closure, q->may, q->turns};
     }
     for (int i = 0; i < set->n; i++) {
-        int q = set->at[i], like = state[q].like, covered = 0;
-        if (state[q].may) covered = s->mark[like] == s->closure || (s->turn[like].may == state[q].may && s->turn[like].left > state[q].left);
-        if (!covered) set->at[n++] = q;
+        const struct nfa_state *q = state + set->at[i];
+        int covered = 0;
+        if (q->may) covered = s->turn[q->place].may == q->may && s->turn[q->place].turns > q->turns;
+        if (q->may && state[q->place].may != q->may) covered |= s->mark[q->place] == s->closure; /* the first turn's */
+        if (!covered) set->at[n++] = set->at[i];
     }
     set->n = n;
 }

@@ -1,6 +1,7 @@
 """Constrained output against independent judges: random schemas, whose walks jsonschema must find valid and whose valid values must be taken in
 every way of writing them; random regular expressions against Python's; and `quarry run` from end to end."""
 import json
+import os
 import random
 import re
 import subprocess
@@ -249,6 +250,8 @@ MASKED = [("schema", {"type": "object"}), ("schema", SEVERAL), ("tools", CALLS),
           ("schema", strings(lambda i: {"maxLength": 5 + 3 * i})), ("schema", strings(lambda i: {"minLength": 2 * i, "maxLength": 4 + 3 * i})),
           ("schema", strings(lambda i: {"pattern": "^([a-zA-Z]{1,7} ?){2,9}$"})),
           ("schema", strings(lambda i: {"pattern": "^[^,;n]*$", "maxLength": 9 + i})),
+          ("schema", {"type": "string", "pattern": "^[^,;n]*$", "maxLength": 300}),
+          ("schema", strings(lambda i: {"pattern": "^([a-zA-Z]{1,12} ?){1,20}$", "minLength": 20 * i, "maxLength": 120}, 2)),
           ("schema", strings(lambda i: {"pattern": "^[a-z]{0,9}([é-흿][^a-e]{1,9}){1,4}$", "minLength": 3})),
           ("schema", {"type": "array", "items": {"type": "string", "maxLength": 12, "minLength": 1}, "minItems": 3, "maxItems": 9}),
           ("regex", "([a-zA-Z]{1,12} ){1,9}[a-zA-Z]{1,12}"), ("regex", "([A-Z]?[a-z]{2,5}[ .]?){3,20}"),
@@ -269,6 +272,67 @@ def test_masks_are_what_accept_takes(k):
         assert how == "same", (kind, seed, what)
     p.p.stdin.close()
     assert p.p.wait(10) == 0
+
+
+# --- patterns with lengths: two automata side by side, whose states stand for each other where that is proved ------------
+
+
+def counted(r, depth=2):
+    """A pattern in which counts are many, so that a text may be counted in several ways and what is still missing needs its room."""
+    kind = r.randrange(6) if depth else 0
+    if kind < 2:
+        what = r.choice(["a", "[a-z]", "[^,;n]", "\\w", "[가-힣]", "[a-eé😀-😎]", "(ab?)", "."])
+        return what + r.choice(["", "", "*", "+", "?", "{3}", "{1,12}", "{2,40}"])
+    if kind == 2:
+        return counted(r, depth - 1) + counted(r, depth - 1)
+    if kind == 3:
+        return f"({counted(r, depth - 1)}|{counted(r, depth - 1)})"
+    return f"({counted(r, depth - 1)}{r.choice(['', ' ', ' ?', '-?x'])}){r.choice(['*', '+', '{1,20}', '{2,5}', '{0,3}', '{4}', '{12,}'])}"
+
+
+def lengths(r):
+    low, more = r.choice([0, 0, 1, 5, 14, 30]), r.choice([0, 3, 9, 25, 60])
+    return r.choice([{"maxLength": low + more}, {"minLength": low, "maxLength": low + more}, {"minLength": low + more}])
+
+
+def fits(text, rules):
+    return (rules.get("minLength", 0) <= len(text) <= rules.get("maxLength", 1 << 30)
+            and re.search(rules["pattern"].replace("$", "\\Z"), text, re.ASCII) is not None)
+
+
+@pytest.fixture(scope="module")
+def large():
+    """Of as many ids as take a while to try one by one; long ones, and such as are half a character."""
+    p = Probe()
+    assert p.ask("vocabulary", 1500, 7)[0] == "ok\n"
+    yield p
+    p.p.stdin.close()
+    assert p.p.wait(10) == 0
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("QUARRY_PATTERNS", 24))))
+def test_patterns_with_lengths(large, seed):
+    r = random.Random(seed)
+    rules = {"type": "string", "pattern": r.choice(["^{}$", "^{}$", "{}", "^{}"]).format("(" + counted(r) + ")")} | lengths(r)
+    schema = {"type": "object", "properties": {"a": rules, "b": {"type": "array", "items": rules}}, "required": ["a"]} if seed % 3 == 0 else rules
+    refusal = large.build("schema", json.dumps(schema))
+    if refusal:
+        assert "no text fits" in refusal or "states" in refusal, (rules, refusal)
+        return
+    for k in range(3):
+        how, *what = large.ask("check", seed * 10 + k, r.choice([8, 30, 60]))
+        assert how == "same", (rules, what)
+    for k in range(5):
+        text = large.walk(seed * 10 + k, 6, 400)
+        values = [] if text is None else [json.loads(text)]
+        if values and schema is not rules:
+            values = [values[0]["a"], *values[0].get("b", [])]
+        assert all(fits(v, rules) for v in values), (rules, text)
+    assert large.build("schema", json.dumps(rules)) is None
+    most = rules.get("maxLength", rules.get("minLength", 0) + 5)
+    for k in range(40):
+        text = "".join(r.choices("ab é한x-1,"[:r.randint(1, 10)], k=r.randint(0, most + 2)))
+        assert large.takes(json.dumps(text, ensure_ascii=False)) == fits(text, rules), (rules, text)
 
 
 # --- speed ------------------------------------------------------------------------------------------------------------
