@@ -50,3 +50,36 @@ def test_an_answer_that_loses_its_slot_is_the_same(start):
     health = s.counts()
     assert health["status"] == "ok"
     assert s.stop() == 0
+
+
+NOTES = {"type": "object", "additionalProperties": False, "required": ["word", "lines"], "properties": {
+    "word": {"type": "string", "pattern": "^[^,;]*$", "minLength": 40, "maxLength": 150},
+    "lines": {"type": "array", "minItems": 40, "items": {"type": "string", "minLength": 60}}}}
+
+
+def forms():
+    """As asks, in chats whose answers are of a schema that they cannot end before their last token."""
+    for i in range(SLOTS + 1):
+        yield {"messages": [{"role": "user", "content": f"{'Star ' * (i + 1)}number {i}"}], "max_tokens": TOKENS - 20 - i, "seed": i,
+               "temperature": i % 2, "chat_template_kwargs": {"enable_thinking": False},
+               "response_format": {"type": "json_schema", "json_schema": {"name": "notes", "strict": True, "schema": NOTES}}}
+
+
+def formed(s, ask):
+    status, _, raw = s.ask("POST", "/v1/chat/completions", ask)
+    assert status == 200, raw
+    r = json.loads(raw)
+    return r["choices"][0]["message"]["content"], r["choices"][0]["finish_reason"], r["usage"]["completion_tokens"]
+
+
+def test_an_answer_in_a_form_that_loses_its_slot_is_the_same(start):
+    """The constraint stands where the text stands, also while its pages are away and are read again."""
+    s = start("--numerics", "strict", "-c", CONTEXT, "--parallel", SLOTS, "--cache-device", 0)
+    alone = [formed(s, ask) for ask in forms()]
+    assert all(text.startswith("{") and end == "length" for text, end, _ in alone) and len({t for t, _, _ in alone}) == len(alone)
+    assert preempted(s) == 0
+    with concurrent.futures.ThreadPoolExecutor(SLOTS + 1) as pool:
+        together = list(pool.map(lambda ask: formed(s, ask), forms()))
+    assert preempted(s) > 0
+    assert together == alone
+    assert s.stop() == 0
