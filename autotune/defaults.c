@@ -31,7 +31,7 @@ struct work {
 /* Asked before the first write only: a whole set on a read-only disk is a whole set. */
 static int need_write(struct work *w, struct q_err *e)
 {
-    int r = w->can_write ? Q_OK : store_can_write(w->build->store, e);
+    int r = w->can_write ? Q_OK : store_can_write(w->build->store, w->t->card.kind, e);
     w->can_write = !r;
     return r;
 }

@@ -20,6 +20,17 @@ struct api {
     NVRTC_FUNCTIONS(MEMBER)
 };
 
+/* Its other half is opened by the library itself, by name. Some wheels' libraries (13.0's) do not say that it lies beside them, but a name that
+ * is open already is found. Where there is none, or it is none, the library tells. */
+static void open_builtins(const struct api *a, const char *library)
+{
+    char name[64], folder[Q_PATH], path[Q_PATH];
+    int major, minor;
+    if (a->nvrtcVersion(&major, &minor) || path_dir(folder, library, NULL)) return;
+    snprintf(name, sizeof name, "libnvrtc-builtins.so.%d.%d", major, minor);
+    if (!path_join(path, NULL, folder, name, NULL) && !shared_object_check(path, NULL)) dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
 static int open_api(struct api *a, const char *library, struct q_err *e)
 {
     int rc = shared_object_check(library, e);
@@ -31,6 +42,7 @@ static int open_api(struct api *a, const char *library, struct q_err *e)
     if (!(f = dlsym(lib, #name))) return q_fail(e, Q_EMISS, "%.600s lacks " #name, library); \
     memcpy(&a->name, &f, sizeof f);
     NVRTC_FUNCTIONS(LOOK_UP)
+    open_builtins(a, library);
     return Q_OK;
 }
 

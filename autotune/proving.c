@@ -41,7 +41,7 @@ int proving_open(struct proving *p, const struct options *o, const char *op, dou
     p->effort.budget_us = budget_us;
     rc = look_of_options(&p->look, &p->t, p->g, p->s, o, e);
     if (!rc) rc = look_has_op(&p->look, op, e);
-    if (!rc) rc = store_can_write(p->s, e);
+    if (!rc) rc = store_can_write(p->s, o->card.kind, e);
     if (!rc) rc = compiler_find(&p->compiler, &o->card, &o->given, e);
     if (!rc) rc = open_journal(p, e);
     if (!rc) rc = open_measurer(p, e);

@@ -161,7 +161,7 @@ int tune_need_measurer(struct tuner *t, struct q_err *e)
     const struct tune_opts *o = t->o;
     if (t->measure) return Q_OK;
     int rc = store_can_put(o->build->store, e);
-    if (!rc) rc = store_can_write(o->build->store, e);
+    if (!rc) rc = store_can_write(o->build->store, o->t->card.kind, e);
     if (!rc && !o->compiler->program[0]) rc = compiler_find(o->compiler, &o->t->card, o->given, e);
     if (!rc && !o->op) rc = build_defaults(t, e);
     if (!rc) rc = open_measurer(t, e);
@@ -392,7 +392,7 @@ int tune_roofs(const struct tune_opts *o, struct q_err *e)
     t.env = (struct contest_env){ .t = o->t, .g = o->g, .build = o->build, .m = &t.table, .effort = effort_find("quick"), .can_build = &t.can_build,
                                   .driver = t.known.driver };
     int rc = store_can_put(o->build->store, e);
-    if (!rc) rc = store_can_write(o->build->store, e);
+    if (!rc) rc = store_can_write(o->build->store, o->t->card.kind, e);
     if (!rc) rc = compiler_find(o->compiler, &o->t->card, o->given, e);
     if (!rc) rc = open_measurer(&t, e);
     if (!rc) rc = measure_ceilings(&t, e);

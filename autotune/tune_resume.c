@@ -36,7 +36,7 @@ int tune_need_journal(struct tuner *t, struct q_err *e)
     int waited, rc;
     if (t->has_journal) return Q_OK;
     t->has_journal = 1;
-    if ((rc = store_can_put(t->o->build->store, e)) || (rc = store_can_write(t->o->build->store, e))) return rc;
+    if ((rc = store_can_put(t->o->build->store, e)) || (rc = store_can_write(t->o->build->store, t->o->t->card.kind, e))) return rc;
     rc = journal_open(&t->journal, &o, &waited, &why);
     if (rc && !strcmp(why.text, "interrupted")) return q_fail(e, rc, "%s", why.text);
     if (rc) progress_line(&t->progress, "%s; the tune goes on without a journal: if it is ended, it begins anew", why.text);

@@ -178,7 +178,7 @@ static int import(struct importing *im, struct q_err *e)
     if (rc || (rc = verb_store(o, &s, e))) return rc;
     say_what(im);
     rc = store_can_put(s, e);
-    if (!rc) rc = store_can_write(s, e);
+    if (!rc) rc = store_can_write(s, im->here.kind, e);
     if (!rc && !(rc = gen_open(&g, o->generator, e))) {
         rc = run(im, s, g, e);
         gen_close(g);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 static int fail_io(struct q_err *e, const char *what, const char *path)
@@ -45,15 +46,17 @@ int dir_make(const char *path, struct q_err *e)
 {
     char part[Q_PATH];
     struct stat st;
+    int why = 0;
     if (!stat(path, &st) && S_ISDIR(st.st_mode)) return Q_OK;
     if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part) return q_fail(e, Q_ELIMIT, "%.200s...: path too long", path);
     for (char *p = part + 1;; p++) {
         if (*p && *p != '/') continue;
         char c = *p;
         *p = 0;
-        /* A parent may be unwritable and there: only the last step's failure counts. */
-        int failed = mkdir(part, 0700) && errno != EEXIST;
-        if (failed && !c) return q_fail(e, Q_EIO, "%s: cannot make the directory: %s", path, strerror(errno));
+        /* A parent may be unwritable and there: only the last step's failure counts. That nothing is above it has a reason above it. */
+        int failed = mkdir(part, 0700) && errno != EEXIST ? errno : 0;
+        if (failed != ENOENT || !why) why = failed;
+        if (why && !c) return q_fail(e, Q_EIO, "%s: cannot make the directory: %s", path, strerror(why));
         if (!c) break;
         *p = c;
     }
@@ -89,6 +92,13 @@ int dir_probe(const char *path, long bytes, struct q_err *e)
     close(fd);
     unlink(temp);
     return failed ? q_fail(e, Q_EIO, "%s: cannot write %ld bytes: %s", path, bytes, strerror(failed)) : Q_OK;
+}
+
+int dir_may_run(const char *path, struct q_err *e)
+{
+    struct statvfs disk;
+    if (statvfs(path, &disk) || !(disk.f_flag & ST_NOEXEC)) return Q_OK;
+    return q_fail(e, Q_EIO, "%s: kernels cannot run from there: its disk is mounted noexec", path);
 }
 
 int dir_temp(char dst[Q_PATH], const char *prefix, struct q_err *e)

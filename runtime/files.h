@@ -18,6 +18,8 @@ int dir_make(const char *path, struct q_err *e);
 int dir_make_for(const char *path, struct q_err *e);
 /* Whether `bytes` can be written in the directory (made if need be): finds read-only and full disks before work is done. */
 int dir_probe(const char *path, long bytes, struct q_err *e);
+/* Whether what is in the directory can be mapped as code: not on a disk that is mounted noexec. One that is not there yet may. */
+int dir_may_run(const char *path, struct q_err *e);
 /* A new private directory PREFIXxxxxxx. */
 int dir_temp(char dst[Q_PATH], const char *prefix, struct q_err *e);
 /* Removes a directory and all in it. Best effort. */

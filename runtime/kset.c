@@ -243,27 +243,37 @@ static int reopen_store(struct kset *k, const char *cache, struct q_err *e)
     return store_open(&k->store, &so, e);
 }
 
-/* Where the cache cannot be written, kernels are built into a directory of this process, removed once they are loaded. */
+/* Where the cache cannot be written, or no code run from it, kernels are built into a directory of this process, removed once they are
+ * loaded. */
 static int use_temp(struct kset *k, const struct q_err *why, struct q_err *e)
 {
     static const char *const prefixes[] = { "/tmp/quarry-", "/dev/shm/quarry-" };
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
         if (dir_temp(k->temp, prefixes[i], NULL)) continue;
-        if (!dir_probe(k->temp, 1 << 20, NULL)) {
+        if (!dir_probe(k->temp, 1 << 20, NULL) && (k->o.device->card.kind != Q_CARD_CPU || !dir_may_run(k->temp, NULL))) {
             say(k, "%s; kernels are built in a temporary directory for this run only", why->text);
             return reopen_store(k, k->temp, e);
         }
         dir_remove(k->temp);
     }
     k->temp[0] = 0;
-    return q_fail(e, Q_EIO, "%s; and neither /tmp nor /dev/shm has room", why->text);
+    return q_fail(e, Q_EIO, "%s; and neither /tmp nor /dev/shm will do", why->text);
+}
+
+/* Before anything is loaded: what does not load is removed, and a disk that runs nothing is no reason to. */
+static int open_place(struct kset *k, struct q_err *e)
+{
+    struct q_err why;
+    int r = reopen_store(k, NULL, e);
+    if (r || k->o.device->card.kind != Q_CARD_CPU || store_can_run(k->store, &why) != Q_EIO) return r;
+    return use_temp(k, &why, e);
 }
 
 static int build_missing(struct kset *k, struct q_err *e)
 {
     struct q_err why;
     int r;
-    if (store_can_write(k->store, &why) && (r = use_temp(k, &why, e))) return r;
+    if (store_can_write(k->store, k->o.device->card.kind, &why) && (r = use_temp(k, &why, e))) return r;
     if (k->answers) say(k, "%d of %d kernels are missing: building them with default params (quarry-tune --effort none)", k->missing, k->problems.n);
     else say(k, "no kernels for this model on this card yet: building them with default params (quarry-tune --effort none)");
     struct kset_opts o = k->o;
@@ -321,7 +331,7 @@ int kset_open(struct kset **out, const struct q_model *m, const struct kset_opts
     k->o = *o;
     if (!k->o.kv_k) k->o.kv_k = "f16";
     if (!k->o.kv_v) k->o.kv_v = "f16";
-    int r = reopen_store(k, NULL, e);
+    int r = open_place(k, e);
     if (!r) r = complete(k, m, e);
     if (!r) r = make_id(k, e);
     if (!r) link_sizes(k);

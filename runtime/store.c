@@ -98,14 +98,27 @@ int store_cache(const struct store *s, const char **dir, struct q_err *e)
 /* Room for the objects of a large set: 100 kernels of 40 KiB. */
 enum { SET_BYTES = 4 << 20 };
 
-int store_can_write(const struct store *s, struct q_err *e)
+static int other_cache(int r, const struct q_err *why, struct q_err *e)
+{
+    return r ? q_fail(e, r, "%.900s (%s names another place)", why->text, xdg_variable(XDG_CACHE)) : Q_OK;
+}
+
+int store_can_run(const struct store *s, struct q_err *e)
+{
+    const char *dir;
+    struct q_err why;
+    int r = store_cache(s, &dir, e);
+    return r ? r : other_cache(dir_may_run(dir, &why), &why, e);
+}
+
+int store_can_write(const struct store *s, enum q_card_kind kind, struct q_err *e)
 {
     const char *dir;
     struct q_err why;
     int r = store_cache(s, &dir, e);
     if (r) return r;
-    r = dir_probe(dir, SET_BYTES, &why);
-    return r ? q_fail(e, r, "%.900s (%s names another place)", why.text, xdg_variable(XDG_CACHE)) : Q_OK;
+    r = other_cache(dir_probe(dir, SET_BYTES, &why), &why, e);
+    return r || kind != Q_CARD_CPU ? r : store_can_run(s, e);
 }
 
 /* A record takes 2 KiB, a large set has a hundred. */

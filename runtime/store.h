@@ -14,6 +14,7 @@
 #ifndef Q_STORE_H
 #define Q_STORE_H
 
+#include "card.h"
 #include "err.h"
 #include "files.h"
 #include "record.h"
@@ -35,8 +36,10 @@ void store_close(struct store *s);
 void store_tell(struct store *s);
 /* The cache directory, or the error that it has none. */
 int store_cache(const struct store *s, const char **dir, struct q_err *e);
-/* Whether a set of kernels can be written to the cache: the line names the directory and the variable to set. */
-int store_can_write(const struct store *s, struct q_err *e);
+/* Whether kernels for a CPU, which are mapped as code, can run from the cache; the line names the directory and the variable to set. */
+int store_can_run(const struct store *s, struct q_err *e);
+/* Whether a set of kernels can be written to the cache and, those of a CPU, run from there; the line as above. */
+int store_can_write(const struct store *s, enum q_card_kind kind, struct q_err *e);
 /* Whether winners can be written; the line names the directory and the variable to set. */
 int store_can_put(const struct store *s, struct q_err *e);
 

@@ -18,7 +18,7 @@ install_packages() {
     as_root=""
     if [ "$(id -u)" != 0 ]; then
         if ! command -v sudo >/dev/null; then
-            echo "these packages are missing, and installing them needs root:$missing" >&2
+            echo "packages are missing, and here is no sudo; as root: apt-get install --no-install-recommends$missing" >&2
             return 1
         fi
         as_root=sudo

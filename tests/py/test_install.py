@@ -62,18 +62,18 @@ def prefix(place):
     return place / "prefix"
 
 
-def installed(prefix, program, *args):
+def installed(prefix, program, *args, **more):
     place = prefix.parent
     options = without_root(place / "home")
     without_root(place / "tmp")
-    env = environment(HOME=str(place / "home"), XDG_CACHE_HOME=None, TMPDIR=str(place / "tmp"))
+    env = environment(**{"HOME": str(place / "home"), "XDG_CACHE_HOME": None, "TMPDIR": str(place / "tmp"), **more})
     return subprocess.run([prefix / "bin" / program, *args], env=env, cwd="/", capture_output=True, text=True, timeout=300, **options)
 
 
 def test_the_programs_are_there_and_nothing_else(prefix):
     there = sorted(str(p) for p in files(prefix))
     records = [p for p in there if p.startswith("share/quarry/tuned/") and p.endswith(".jsonl")]
-    assert [p for p in there if p not in records] == ["bin/quarry", "bin/quarry-gen", "bin/quarry-serve", "bin/quarry-tune"]
+    assert [p for p in there if p not in records] == ["bin/quarry", "bin/quarry-gen", "bin/quarry-serve", "bin/quarry-tune", "share/doc/quarry/LICENSE"]
     assert len(records) == len(list((SOURCE / "tuned").glob("*.jsonl")))
     for p in prefix.glob("bin/*"):
         assert p.stat().st_mode & 0o777 == 0o755
@@ -122,3 +122,13 @@ def test_it_answers_and_writes_to_its_cache_alone(prefix):
 def test_the_sibling_beside_it_is_its_verb(prefix):
     by_verb, by_name = installed(prefix, "quarry", "gen", "--version"), installed(prefix, "quarry-gen", "--version")
     assert by_verb.returncode == 0 and by_verb.stdout == by_name.stdout and by_name.stdout
+
+
+def test_why_its_cache_cannot_be_made_is_told(prefix):
+    """Not that the folder above it, which could not be made either, is not there."""
+    closed = prefix.parent / "closed"
+    closed.mkdir()
+    closed.chmod(0o555)
+    done = installed(prefix, "quarry-tune", "--effort", "none", "-m", readable_model(prefix), XDG_CACHE_HOME=str(closed / "above"))
+    assert done.returncode == 1
+    assert f"{closed}/above/quarry: cannot make the directory: Permission denied" in done.stderr and len(done.stderr.splitlines()) == 1

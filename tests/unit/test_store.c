@@ -494,7 +494,7 @@ static void an_unwritable_cache_is_one_line_with_the_variable(void **state)
     setenv("XDG_CACHE_HOME", file, 1);
     reopen(f, NULL, NULL);
     unsetenv("XDG_CACHE_HOME");
-    assert_int_equal(store_can_write(f->s, &e), Q_EIO);
+    assert_int_equal(store_can_write(f->s, Q_CARD_CPU, &e), Q_EIO);
     assert_non_null(strstr(e.text, "XDG_CACHE_HOME"));
     assert_non_null(strstr(e.text, file));
     struct record r = sample("default");
@@ -518,7 +518,7 @@ static void without_a_home_nothing_is_written(void **state)
     char given[Q_PATH];
     assert_int_equal(path_join(given, NULL, f->home, "given", NULL), 0);
     reopen(f, NULL, given);
-    assert_int_equal(store_can_write(f->s, &e), 0);
+    assert_int_equal(store_can_write(f->s, Q_CARD_CUDA, &e), 0);
     put(f, "default");
     assert_int_equal(find(f, &r), 0);
 }
