@@ -59,7 +59,7 @@ static const struct help options[] = {
     { " export build ", "  -o FILE              export, build: the kernel set (default: set.tar.zst)\n" },
     { " export ", "  --binaries           export: with what the kernels were compiled to; others use it if they trust your key\n" },
     { " export build ", "  --sign FILE          export, build: signed by this secret key (of trust --new, or minisign -G -W)\n" },
-    { " plan compare list ", "  --json               list: one record a line, as stored; plan, compare: one object\n" },
+    { " plan explain compare list ", "  --json               list: one record a line, as stored; plan, explain, compare: one object or list\n" },
     { " list ", "  --table              list: what was measured, with microseconds and percent of the roof\n"
                 "  --measured           list: winners that were measured, as tuned/ holds them for a card\n" },
 };
@@ -100,8 +100,9 @@ static const struct option longs[] = {
     { 0 },
 };
 
-/* What needs more than a pointer kept. */
+/* What needs more than a pointer kept. given: codes of the options that there are. */
 struct raw {
+    int given[32], n_given;
     const char *card, *threads, *jobs, *numerics, *sparse;
 };
 
@@ -159,6 +160,7 @@ static int read_words(struct options *o, struct raw *r, int argc, char **argv, s
     opterr = 0;
     while ((c = getopt_long(argc, argv, ":m:t:j:o:h", longs, NULL)) != -1) {
         const char **slot = slot_of(o, r, c);
+        if (r->n_given < 32) r->given[r->n_given++] = c;
         if (slot) *slot = optarg;
         else if (c == O_JSON) o->json = 1;
         else if (c == O_MEASURED) o->measured = 1;
@@ -176,6 +178,41 @@ static int read_words(struct options *o, struct raw *r, int argc, char **argv, s
     o->args = argv + optind;
     o->n_args = argc - optind;
     return o->done ? Q_OK : find_verb(o, word, e);
+}
+
+/* As the help writes it: "--effort " or "-j ". 0: there is none. */
+static int name_of(int code, char name[40])
+{
+    if (code < 256) return snprintf(name, 40, "-%c ", code);
+    for (const struct option *l = longs; l->name; l++)
+        if (l->val == code) return snprintf(name, 40, "--%s ", l->name);
+    return 0;
+}
+
+/* At the beginning of a line, or as "--kv-k F, --kv-v F". */
+static int tells_of(const char *text, const char *name)
+{
+    for (const char *at = text; (at = strstr(at, name)); at++)
+        if (at - text >= 2 && !strncmp(at - 2, at == text + 2 || at[-3] == '\n' ? "  " : ", ", 2)) return 1;
+    return 0;
+}
+
+/* One that would be passed over is a misunderstanding. What no help tells of is this program's own. */
+static int check_given(const struct options *o, const struct raw *r, struct q_err *e)
+{
+    char name[40];
+    for (int i = 0; i < r->n_given; i++) {
+        int told = 0, fits = 0;
+        if (!name_of(r->given[i], name)) continue;
+        for (size_t k = 0; k < sizeof options / sizeof *options; k++) {
+            if (!tells_of(options[k].text, name)) continue;
+            told = 1;
+            fits |= belongs(&options[k], o->verb);
+        }
+        name[strlen(name) - 1] = 0;
+        if (told && !fits) return q_fail(e, Q_EINPUT, "%s: %s does not go with it", o->verb->name, name);
+    }
+    return Q_OK;
 }
 
 static int to_count(const char *name, const char *text, int *v, struct q_err *e)
@@ -251,7 +288,8 @@ static int card_of_option(struct options *o, const char *given, struct q_err *e)
 
 static int check(struct options *o, const struct raw *raw, struct q_err *e)
 {
-    int numerics = q_numerics_parse(raw->numerics), r;
+    int numerics = q_numerics_parse(raw->numerics), r = check_given(o, raw, e);
+    if (r) return r;
     if ((r = check_effort(o, raw, e))) return r;
     if (o->given.nvrtc.given && !*o->given.nvrtc.given) return q_fail(e, Q_EINPUT, "--nvrtc: expected a library or a folder, found ''");
     if ((r = check_kv("--kv-k", o->kv_k, e)) || (r = check_kv("--kv-v", o->kv_v, e)) || (r = check_sparse(o, raw->sparse, e))) return r;

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/stat.h>
 
 const char cli_engine_help[] =
     "  -m FILE             the model, a GGUF file (of a split set: any part)\n"
@@ -75,6 +76,13 @@ int cli_usage(const struct q_cli *c, const char *line)
 {
     fprintf(stderr, "quarry %s: %s (`quarry %s --help` lists the options)\n", c->verb, line, c->verb);
     return 2;
+}
+
+int cli_needs_file(const struct q_cli *c)
+{
+    if (c->engine.preset || c->engine.preset_type)
+        return cli_usage(c, "--preset and --type are of made-up weights, which have no tokenizer: expected -m FILE alone");
+    return c->engine.model ? 0 : cli_usage(c, "expected -m FILE");
 }
 
 /* As cli_usage, for an option's value: -1. */
@@ -170,6 +178,15 @@ static int option_debug(struct q_cli *c, const char *value)
     return wrong(c, "--debug takes launch, not '%.100s'", value);
 }
 
+/* Records that are not there would be missed by nobody: default params run, slower. */
+static int option_tunes(struct q_cli *c, const char *value)
+{
+    struct stat st;
+    c->engine.tunes = value;
+    if (!stat(value, &st) && S_ISDIR(st.st_mode)) return 0;
+    return wrong(c, "--tunes expects a folder with records, and '%.200s' is none", value);
+}
+
 static int option_kv(struct q_cli *c, const char *name, const char *value, const char **format)
 {
     *format = value;
@@ -245,7 +262,7 @@ int cli_option(struct q_cli *c, int opt, const char *value)
     case CLI_YARN_FACTOR: return option_yarn_factor(c, value);
     case CLI_YARN_ORIGINAL: return option_yarn_original(c, value);
     case CLI_DEBUG: return option_debug(c, value);
-    case CLI_TUNES: c->engine.tunes = value; return 0;
+    case CLI_TUNES: return option_tunes(c, value);
     case CLI_PRESET: c->engine.preset = value; return 0;
     case CLI_TYPE: c->engine.preset_type = value; return 0;
     case CLI_KV_K: return option_kv(c, "--kv-k", value, &c->engine.kv_k);

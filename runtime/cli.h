@@ -37,6 +37,8 @@ int cli_tokens(const struct q_cli *c, const char *name, const char *value, long 
 /* "8GiB", "512MiB", a whole number of bytes; as cli_int. */
 int cli_bytes(const struct q_cli *c, const char *name, const char *value, size_t *out);
 int cli_float(const struct q_cli *c, const char *name, const char *value, double *out);
+/* For verbs that read text: a file has a tokenizer, a preset has none. 0, or the exit status 2 after a line. */
+int cli_needs_file(const struct q_cli *c);
 /* Prints "quarry VERB: text" and returns the exit status 1. */
 int cli_fail(const struct q_cli *c, const struct q_err *e);
 /* "quarry VERB: " and the line; returns the exit status 2. */

@@ -3,7 +3,7 @@
 
 const char cli_sampling_help[] =
     "  --temp T            temperature (default 0: the likeliest token)\n"
-    "  --top-k N, --top-p P, --min-p P, --seed N\n"
+    "  --top-k N, --top-p P, --min-p P, --seed N    (--top-k 0: all tokens; --seed -1: drawn, as without)\n"
     "  --repeat-penalty R, --frequency-penalty F, --presence-penalty P\n";
 
 void cli_sampling_start(struct cli_sampling *s) { *s = (struct cli_sampling){.params = q_sampling_default()}; }
@@ -26,10 +26,11 @@ int cli_sampling_option(struct cli_sampling *s, const struct q_cli *c, int opt, 
         s->given |= 1u << (opt - CLI_TEMP);
         return 0;
     }
-    if (cli_int(c, opt == CLI_TOP_K ? "--top-k" : "--seed", value, 0, 0x7FFFFFFFFFFFFFFF, &n)) return -1;
-    if (opt == CLI_TOP_K) s->params.top_k = n > 1 << 30 ? 0 : (int)n;
+    if (cli_int(c, opt == CLI_TOP_K ? "--top-k" : "--seed", value, -1, 0x7FFFFFFFFFFFFFFF, &n)) return -1;
+    if (opt == CLI_TOP_K) s->params.top_k = n < 0 || n > 1 << 30 ? 0 : (int)n;
     else s->params.seed = (uint64_t)n;
     s->given |= 1u << (opt - CLI_TEMP);
+    if (opt == CLI_SEED && n < 0) s->given &= ~(1u << (opt - CLI_TEMP));   /* as if it had not been said: one is drawn */
     return 0;
 }
 

@@ -77,7 +77,8 @@ static int check_url(const struct chat *c)
     char line[128];
     if (!c->url && c->key) return cli_usage(&c->cli, "--api-key goes with --url");
     if (c->url && c->session_path) return cli_usage(&c->cli, "--session is for a model of this machine, and with --url the server has it");
-    if (!c->url) return c->cli.engine.model ? 0 : cli_usage(&c->cli, "expected -m FILE, or --url URL");
+    if (!c->url && !c->cli.engine.model) return cli_usage(&c->cli, "expected -m FILE, or --url URL");
+    if (!c->url) return cli_needs_file(&c->cli);
     if (!c->engine_option) return 0;
     snprintf(line, sizeof line, "--%s is for a model of this machine, and with --url the server has it", c->engine_option);
     return cli_usage(&c->cli, line);

@@ -47,7 +47,10 @@ static int parse(struct options *o, int argc, char **argv)
         case OPT_QUICK: o->places.measure = 0; break;
         case OPT_PCI: o->places.pci = optarg; break;
         case OPT_LIBCUDA: o->places.libcuda = shared_object_named(optarg, o->libcuda); break;
-        case CLI_TUNES: o->places.tunes = optarg; break;
+        case CLI_TUNES:
+            if (cli_option(&o->cli, opt, optarg)) return 3;
+            o->places.tunes = optarg;
+            break;
         case 'h':
         case CLI_HELP: help(); return 1;
         case CLI_VERSION: cli_version(); return 1;

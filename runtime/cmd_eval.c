@@ -75,7 +75,8 @@ static int parse_args(struct eval *v, int argc, char **argv)
     }
     if (optind < argc) return cli_stray(&v->cli, argv[optind], "") + 1;
     if (!v->text == !v->ids_arg) return cli_usage(&v->cli, "expected one of --text and --ids") + 1;
-    if (!v->cli.engine.model) return cli_usage(&v->cli, "expected -m FILE") + 1;
+    if (v->control && !v->text) return cli_usage(&v->cli, "--control is about what a text has: it goes with --text") + 1;
+    if (cli_needs_file(&v->cli)) return 3;
     return 0;
 }
 

@@ -75,7 +75,7 @@ static int check_args(const struct run *r)
     struct q_err e;
     if (!r->prompt_arg == !r->file) return cli_usage(&r->cli, "expected one of -p TEXT and -f FILE");
     if (r->grammar && r->schema) return cli_usage(&r->cli, "expected one of --grammar and --json-schema");
-    if (!r->cli.engine.model) return cli_usage(&r->cli, "expected -m FILE");
+    if (cli_needs_file(&r->cli)) return 2;
     if (r->raw && (r->system || r->think)) return cli_usage(&r->cli, "--raw renders no template, so it takes no --system and no --think");
     return q_sampling_check(&r->sampling.params, &e) ? cli_usage(&r->cli, e.text) : 0;
 }

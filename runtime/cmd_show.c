@@ -97,7 +97,7 @@ static int parse_fit(struct options *o)
 /* 0, or the exit status. */
 static int parse(struct options *o, int argc, char **argv)
 {
-    *o = (struct options){ .format = "q8_0" };
+    *o = (struct options){ 0 };
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i];
         const char **value = place_of(o, a);
@@ -119,6 +119,9 @@ static int parse(struct options *o, int argc, char **argv)
     }
     if (o->help) return 0;
     if (!o->file == !o->preset) return usage("expected a file, or --preset NAME", "");
+    if (o->file && o->format) return usage("--type is of --preset; a file has its own types", "");
+    if (o->preset && o->check) return usage("--check reads a file's weights, and a preset has none", "");
+    if (!o->format) o->format = "q8_0";
     return parse_fit(o);
 }
 
@@ -228,7 +231,7 @@ static int show_preset(const struct options *o)
     struct q_config c;
     struct q_err e = { 0 };
     const struct q_format *format = q_format_by_name(o->format);
-    if (!format) return usage("--format: expected f32, f16, bf16 or q8_0, found ", o->format);
+    if (!format) return usage("--type: expected f32, f16, bf16 or q8_0, found ", o->format);
     if (config_from_preset(&c, o->preset, &e)) return failed(&e);
     struct show_facts f;
     struct q_fit_weights w;

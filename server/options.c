@@ -141,7 +141,7 @@ static int is_json_object(const char *text)
 static int check(const struct options *o)
 {
     if (o->cli.engine.preset) return cli_usage(&o->cli, "a preset has no tokenizer, so it cannot be served; expected -m FILE");
-    if (!o->cli.engine.model) return cli_usage(&o->cli, "expected -m FILE");
+    if (cli_needs_file(&o->cli)) return 2;
     if (o->cache_device_given && !o->cache_device && (o->cache_host || o->cache_disk))
         return cli_usage(&o->cli, "checkpoints reach host memory and disk through the device: --cache-device 0 is none anywhere");
     if (o->cache_dir && !o->cache_disk) return cli_usage(&o->cli, "--cache-dir without --cache-disk SIZE: nothing would be written there");
@@ -169,7 +169,7 @@ int options_read(struct options *o, int argc, char **argv)
     o->cli.engine.fit = 1;
     o->cli.engine.max_snaps = -1; /* earlier prompts that a next one may continue */
     for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT, longs, NULL)) != -1;) {
-        if (opt == CLI_HELP) return help(), 0;
+        if (opt == 'h' || opt == CLI_HELP) return help(), 0;
         if (opt == CLI_VERSION) return cli_version(), 0;
         if (opt == '?' || opt == ':') return cli_unknown(&o->cli, opt, argv);
         if (own_option(o, opt, optarg)) return 2;

@@ -147,6 +147,7 @@ def test_doctor_on_a_library_that_is_none(tmp_path, what, part):
 
 
 def test_doctor_refuses_what_it_does_not_know():
+    refused(quarry("doctor", "--tunes", "/dev/null/none"), "expects a folder with records", status=2)
     refused(quarry("doctor", "x"), "'x' is an argument without an option", status=2)
 
 

@@ -150,6 +150,10 @@ def test_invalid_text_is_refused(bad):
     refused(verb("eval", "--text", "-", stdin=b"ok " + bad), "UTF-8")
 
 
+def test_control_tokens_are_a_texts():
+    refused(verb("eval", "--ids", "1,2", "--control"), "--control", status=2)
+
+
 def test_an_empty_text_is_refused():
     refused(verb("eval", "--text", "/dev/null"), "empty")
 

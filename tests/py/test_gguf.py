@@ -175,7 +175,7 @@ def test_preset_needs_no_file():
 
 
 @pytest.mark.parametrize("args", [[], ["--preset"], ["--preset", "tiny", "x.gguf"], ["--nope"], ["a", "b"],
-                                  ["--preset", "tiny", "--format", "q4_k"]])
+                                  ["--preset", "tiny", "--format", "q4_k"], ["--preset", "tiny", "--check"], [TINY, "--type", "f16"]])
 def test_usage(args):
     status, out, err, _, _ = show(*args)
     assert status == 2 and out == "" and err.count("\n") == 1 and "`quarry show --help`" in err

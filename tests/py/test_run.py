@@ -299,6 +299,12 @@ def test_a_seed_that_was_drawn_is_told():
     assert answer(*STORY, "--seed", seed) == done.stdout.decode()
 
 
+def test_a_seed_of_minus_one_is_drawn_and_all_tokens_may_be_asked_for():
+    """As llama.cpp has it."""
+    done = run("-p", "Tell me a story.", "-n", "8", "--temp", "1", "--seed", "-1", "--top-k", "-1")
+    assert re.search(r"^# seed \d{9,}$", done.err, re.M)
+
+
 def test_narrow_sampling_is_greedy():
     greedy = answer("-p", question(ASKED[0]))
     for narrow in (["--top-k", "1"], ["--top-p", "0.0001"], ["--min-p", "1"]):
@@ -418,7 +424,6 @@ USAGE = [
     ["-p", "hi", "--temp", "-1"],
     ["-p", "hi", "--temp", "nan"],
     ["-p", "hi", "--top-p", "2"],
-    ["-p", "hi", "--seed", "-1"],
     ["-p", "hi", "--seed", "99999999999999999999"],
     ["-p", "hi", "-t", "0"],
     ["-p", "hi", "-c", "0"],
@@ -427,6 +432,11 @@ USAGE = [
     ["-p", "hi", "--kv-k", "q4"],
     ["-p", "hi", "--kv-v", ""],
     ["-p", "hi", "--raw", "--think"],
+    ["-p", "hi", "--tunes", "/dev/null/none"],
+    ["-p", "hi", "--tunes", str(TINY)],
+    ["-p", "hi", "--preset", "tiny"],
+    ["-p", "hi", "--type", "f16"],
+    ["-p", "hi", "--seed", "-2"],
 ]
 
 

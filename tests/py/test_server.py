@@ -1023,13 +1023,13 @@ def test_starts_that_fail_say_why(program, server, tmp_path):
 
 @pytest.mark.parametrize("args", [[], ["--port", "0"], ["-m", "x", "--port", "70000"], ["-m", "x", "--port", "y"], ["-m", "x", "--queue", "0"],
                                   ["-m", "x", "--chat-template-kwargs", "[]"], ["-m", "x", "--chat-template-kwargs", "{"], ["-m", "x", "word"], ["-m", "x", "--nope"],
-                                  ["-m", "x", "--alias", ""]], ids=" ".join)
+                                  ["-m", "x", "--alias", ""], ["-m", "x", "--tunes", "/dev/null/none"], ["-m", "x", "--type", "f16"]], ids=" ".join)
 def test_wrong_usage_is_status_2(program, args):
     refused(program, *args, status=2)
 
 
 def test_help_version_and_the_verb(program):
-    for args, text in ((["--help"], b"--api-key-file"), (["--version"], b"quarry ")):
+    for args, text in ((["--help"], b"--api-key-file"), (["-h"], b"--api-key-file"), (["--version"], b"quarry ")):
         done = subprocess.run([BUILD / program, *args], capture_output=True)
         assert done.returncode == 0 and text in done.stdout and not done.stderr
     assert b"--api-key-file" in quarry("serve", "--help").stdout

@@ -224,6 +224,12 @@ def test_wrong_usage_is_status_2(tmp_path):
     assert help.startswith("usage: quarry tune list ") and help.count("quarry tune ") == 1 and "--measured" in help and "--sign" not in help
     done = tune(tmp_path, "--fly")
     assert done.returncode == 2 and done.stderr == "quarry-tune: unknown option '--fly' (`quarry tune --help` lists the options)\n"
+    for verb, option, value in (("list", "--effort", "quick"), ("trust", "-m", "x"), ("explain", "--table", None), ("admit", "-j", "2"),
+                                ("plan", "-o", "x"),
+                                ("verify", "--json", None), ("verify", "--effort", "quick"), ("import", "--kv-k", "q8"), ("list", "--sign", "x")):
+        words = {"explain": ["topk"], "admit": ["x"], "import": ["x"]}.get(verb, [])
+        done = tune(tmp_path, verb, *words, option, *([value] if value else []))
+        assert done.returncode == 2 and f"{verb}: {option} does not go with it" in done.stderr, done.stderr
     for args in (["--effort", "huge"], ["--effort", "quick", "--card", "cpu:avx2"], ["--effort", "quick", "--cache", "x"]):
         assert tune(tmp_path, *args, "-m", str(TINY)).returncode == 2, args
 
