@@ -181,7 +181,8 @@ int main(int argc, char **argv)
     struct q_err e = {0};
     struct gen *g;
     if (argc == 1) return usage(stderr);
-    if (!strcmp(argv[1], "--help")) return usage(stdout);
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return usage(stdout);
     if (!strcmp(argv[1], "--version")) return puts("quarry-gen " QUARRY_VERSION) < 0;
     int rc = parse(&o, argc, argv, &e);
     if (!rc && !(rc = gen_open(&g, o.dir, &e))) {

@@ -1,5 +1,6 @@
 /* `quarry show FILE`: what is in a model file, what memory it needs, what is odd about it. Reads the header only, unless
  * --check asks for every block. */
+#include "cli.h"
 #include "cmd.h"
 #include "kv_format.h"
 #include "model_parts.h"
@@ -31,7 +32,7 @@ struct options {
     const char *file, *preset, *format;
     const char *cards, *ctx, *parallel, *kv_k, *kv_v, *cache, *sparse;
     size_t cache_bytes;
-    int json, check, help;
+    int json, check, help, version;
     struct q_fit_options fit;
 };
 
@@ -110,6 +111,8 @@ static int parse(struct options *o, int argc, char **argv)
             o->check = 1;
         else if (!strcmp(a, "--help") || !strcmp(a, "-h"))
             o->help = 1;
+        else if (!strcmp(a, "--version"))
+            o->version = 1;
         else if (a[0] == '-' && a[1])
             return usage("unknown option ", a);
         else if (o->file)
@@ -117,7 +120,7 @@ static int parse(struct options *o, int argc, char **argv)
         else
             o->file = a;
     }
-    if (o->help) return 0;
+    if (o->help || o->version) return 0;
     if (!o->file == !o->preset) return usage("expected a file, or --preset NAME", "");
     if (o->file && o->format) return usage("--type is of --preset; a file has its own types", "");
     if (o->preset && o->check) return usage("--check reads a file's weights, and a preset has none", "");
@@ -249,5 +252,6 @@ int cmd_show(int argc, char **argv)
         fputs(help, stdout);
         return 0;
     }
+    if (o.version) return cli_version(), 0;
     return !o.file ? show_preset(&o) : session_claims(o.file) ? show_session_file(&o) : show_file(&o);
 }

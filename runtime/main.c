@@ -83,7 +83,14 @@ int main(int argc, char **argv)
         cli_version();
         return 0;
     }
-    if (!strcmp(verb, "--help") || !strcmp(verb, "-h") || !strcmp(verb, "help")) {
+    if (!strcmp(verb, "help") && argc > 2) {      /* `quarry help VERB` is `quarry VERB --help` */
+        static char option[] = "--help";
+        argv[1] = argv[2];
+        argv[2] = option;
+        argc = 3;
+        argv[3] = NULL;
+        verb = argv[1];
+    } else if (!strcmp(verb, "--help") || !strcmp(verb, "-h") || !strcmp(verb, "help")) {
         usage(stdout);
         return 0;
     }

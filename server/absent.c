@@ -24,6 +24,7 @@ static const struct {
     {"assistants*", "assistants are not supported: this server keeps nothing; use chat completions"},
     {"threads*", "threads are not supported: this server keeps nothing; use chat completions"},
     {"conversations*", "conversations are not supported: this server keeps nothing; use chat completions"},
+    {"completion", "llama.cpp's own form is not spoken here: use /v1/completions, with max_tokens for n_predict"},
     {"infill", "fill-in-the-middle is not supported: put its control tokens into /v1/completions"},
     {"lora-adapters", "adapters are not supported"},
     {"load_lora_adapter", "adapters are not supported"},

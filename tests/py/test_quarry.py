@@ -17,6 +17,9 @@ def test_version_and_help():
     for word in ("--help", "-h", "help"):
         status, out, err = run(word)
         assert status == 0 and err == "" and all(verb in out for verb in ("run", "chat", "show", "eval", "bench", "serve", "tune", "gen"))
+    for verb in ("run", "chat", "show", "eval", "bench", "doctor", "serve", "tune", "gen"):
+        assert run("help", verb) == run(verb, "--help") == run(verb, "-h") and run("help", verb)[0] == 0, verb
+        assert run(verb, "--version")[0] == 0, verb
 
 
 def test_usage():

@@ -76,6 +76,8 @@ static void test_what_is_not_here_has_a_reason(void **state)
 {
     assert_non_null(absent_why("/v1/embeddings"));
     assert_non_null(absent_why("/embeddings"));
+    assert_non_null(absent_why("/completion"));
+    assert_null(absent_why("/v1/completions"));
     assert_non_null(absent_why("/v1/files/abc"));
     assert_null(absent_why("/v1/chat/completions"));
     assert_null(absent_why("/v1/scores"));
