@@ -61,6 +61,24 @@ double race_both(double a, double b)
     return a < 0 && b < 0 ? fmax(a, b) : 0;
 }
 
+static void swap(int *a, int *b)
+{
+    int x = *a;
+    *a = *b;
+    *b = x;
+}
+
+void race_order(int t, int n, int *of)
+{
+    unsigned long long seed = (unsigned long long)(t / 2) + 1;
+    for (int i = 0; i < n; i++) of[i] = i;
+    for (int i = n - 1; i > 0; i--) {
+        seed = seed * 6364136223846793005ull + 1442695040888963407ull;      /* Knuth's MMIX; the upper bits are good */
+        swap(&of[i], &of[(seed >> 33) % (unsigned)(i + 1)]);
+    }
+    for (int i = 0; t % 2 && i < n / 2; i++) swap(&of[i], &of[n - 1 - i]);
+}
+
 /* --- rounds ------------------------------------------------------------------------------------------------------------ */
 
 static int runs(const struct racer *r) { return !r->bad && !r->out; }

@@ -71,6 +71,10 @@ int race_is_undecided(double gain, double edge, double noise);
 /* The nearer to none of what two estimates tell of a gain; 0 where one tells a gain and the other a loss. */
 double race_both(double a, double b);
 
+/* of[0..n): who is timed when in lap t, shuffled for every other lap and backwards in the next: a kernel finds the caches and clocks that the one before
+ * it left, and none is always behind the same. */
+void race_order(int t, int n, int *of);
+
 /* r[0] is the default, n at most RACE_MOST. *best: index of the one with the least score.
  * Q_EINTERNAL when the default itself fails (r[0].why); other errors end the tune. */
 int race_run(const struct race *race, struct racer *r, int n, int *best, struct q_err *e);

@@ -17,17 +17,16 @@ struct final {
 
 static int runs(const struct racer *r) { return !r->bad && !r->out; }
 
-/* All that are timed, at one size, then at the next: who begins changes, and the way round, so that nobody always follows the same neighbour. */
+/* All that are timed, at one size, then at the next. */
 static int one_lap(struct final *f, struct q_err *e)
 {
-    int rc = Q_OK, t = f->done;
-    for (int i = 0; i < f->race->n_sizes; i++)
-        for (int j = 0; j < f->n && !rc; j++) {
-            int at = (t + (t % 2 ? f->n - 1 - j : j)) % f->n;
-            if (f->timed[at]) rc = race_sample(f->race, &f->r[at], i, 1, e);
-        }
+    int rc = Q_OK, in[RACE_MOST], order[RACE_MOST], k = 0;
     for (int j = 0; j < f->n; j++)
-        if (f->timed[j]) f->spent += race_lap(f->race, &f->r[j], 1);
+        if (f->timed[j]) in[k++] = j;
+    race_order(f->done, k, order);
+    for (int i = 0; i < f->race->n_sizes; i++)
+        for (int j = 0; j < k && !rc; j++) rc = race_sample(f->race, &f->r[in[order[j]]], i, 1, e);
+    for (int j = 0; j < k; j++) f->spent += race_lap(f->race, &f->r[in[j]], 1);
     f->done++;
     return rc;
 }

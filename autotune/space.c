@@ -64,7 +64,7 @@ int space_find(const struct space *s, const char *params)
     return -1;
 }
 
-/* --- picking ----------------------------------------------------------------------------------------------------------- */
+/* --- drawing ----------------------------------------------------------------------------------------------------------- */
 
 static unsigned long long mix(unsigned long long *seed)
 {
@@ -126,16 +126,6 @@ static int draw(const struct space *s, const char *path, int others, int most, u
     return n;
 }
 
-int space_pick(const struct space *s, const char *first, const char (*seeds)[256], int n_seeds, int most, unsigned long long seed, int *out)
-{
-    int n = push(out, 0, most, space_find(s, first)), reserved = most >= 8 ? (most + 4) / 6 : 0;
-    if (!n) return 0;
-    n = draw(s, first, 0, most - reserved, seed, out, n);
-    if (reserved) n = draw(s, first, 1, most, seed, out, n);
-    for (int i = 0; i < n_seeds; i++) n = push(out, n, most + n_seeds, space_find(s, seeds[i]));
-    return n;
-}
-
 /* --- steps ------------------------------------------------------------------------------------------------------------- */
 
 enum { VALUES = 24 };
@@ -185,5 +175,30 @@ int space_steps(const struct space *s, int at, int *out, int most)
         for (int i = 0; i < s->n && n < most; i++)
             if (!shape_parse(&p, s->params[i], NULL) && one_step(v, &here, &p)) out[n++] = i;
     free(v);
+    return n;
+}
+
+/* --- picking ----------------------------------------------------------------------------------------------------------- */
+
+enum { STEPS = 16 };
+
+/* Neighbours of `first` on its path, at most `steps` of them, up to `most` in out. */
+static int push_steps(const struct space *s, const char *first, int steps, int most, int *out, int n)
+{
+    int index[STEPS], k = steps > 0 ? space_steps(s, out[0], index, STEPS) : 0, end = n + steps < most ? n + steps : most;
+    for (int i = 0; i < k; i++)
+        if (same_path(s->params[index[i]], first)) n = push(out, n, end, index[i]);
+    return n;
+}
+
+int space_pick(const struct space *s, const char *first, int steps, const char (*seeds)[256], int n_seeds, int most, unsigned long long seed,
+               int *out)
+{
+    int n = push(out, 0, most, space_find(s, first)), reserved = most >= 8 ? (most + 4) / 6 : 0;
+    if (!n) return 0;
+    n = push_steps(s, first, steps, most - reserved, out, n);
+    n = draw(s, first, 0, most - reserved, seed, out, n);
+    if (reserved) n = draw(s, first, 1, most, seed, out, n);
+    for (int i = 0; i < n_seeds; i++) n = push(out, n, most + n_seeds, space_find(s, seeds[i]));
     return n;
 }

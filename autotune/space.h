@@ -17,10 +17,12 @@ int space_open(struct space *s, struct gen *g, const char *op, const char *shape
 void space_close(struct space *s);
 /* Its index, -1 if it is not legal. */
 int space_find(const struct space *s, const char *params);
-/* At most `most` different ones to try: `first` (the default), then a sample drawn by `seed`, on first's instruction path (which the roofline ranks
- * highest) and, of eight or more, a sixth on others, or more where that path has no more; and beside these the `seeds` (winners of other shapes) that
- * are legal here: two tunes draw the same, whatever won before. out: [most + n_seeds]. Returns how many. */
-int space_pick(const struct space *s, const char *first, const char (*seeds)[256], int n_seeds, int most, unsigned long long seed, int *out);
+/* At most `most` different ones to try: `first` (the default), up to `steps` of its neighbours (space_steps), then a sample drawn by `seed`, all on
+ * first's instruction path (which the roofline ranks highest) and, of eight or more, a sixth on others, or more where that path has no more; and beside
+ * these the `seeds` (winners of other shapes) that are legal here: two tunes draw the same, whatever won before. out: [most + n_seeds]. Returns how
+ * many. */
+int space_pick(const struct space *s, const char *first, int steps, const char (*seeds)[256], int n_seeds, int most, unsigned long long seed,
+               int *out);
 /* The instruction paths of legal ones, each once. Returns how many. */
 int space_paths(const struct space *s, char (*path)[24]);
 /* Legal ones that differ from `at` by one step in one param. Returns how many, at most `most`. */
