@@ -77,7 +77,7 @@ def test_what_stays_outside_is_not_needed(tmp_path):
         (shutil.copytree if (SOURCE / name).is_dir() else shutil.copy)(SOURCE / name, tmp_path / name)
     used = set(re.search(r"foreach\(part ([\w ]+)\)", (SOURCE / "CMakeLists.txt").read_text(encoding="utf-8"))[1].split())
     for path in [*tmp_path.rglob("CMakeLists.txt"), *tmp_path.rglob("*.[ch]")]:
-        used |= set(re.findall(r'(?:\$\{CMAKE_SOURCE_DIR\}/|#include "|install\(FILES )(\w+)\b', path.read_text(encoding="utf-8")))
+        used |= set(re.findall(r'(?:\$\{CMAKE_SOURCE_DIR\}/|#include "(?=\w+/)|install\(FILES )(\w+)', path.read_text(encoding="utf-8")))
     used = {name for name in used if (SOURCE / name).exists()}
     assert used == inside - {"CMakeLists.txt"}
     done = subprocess.run(["cmake", "-S", tmp_path, "-B", tmp_path / "build", "-DQUARRY_TESTS=OFF"], capture_output=True, text=True, timeout=120)

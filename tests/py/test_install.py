@@ -40,11 +40,14 @@ def files(folder):
 
 
 def copy_of_the_build(place):
-    """`cmake --install` writes install_manifest.txt into the build folder: a user without rights to ours gets a copy of what it reads."""
+    """`cmake --install` writes install_manifest.txt into the build folder: a user without rights to ours (root's home is closed) gets a copy of
+    what it reads, of the source folder too."""
     for path in BUILD.rglob("cmake_install.cmake"):
         to = place / "build" / path.relative_to(BUILD)
         to.parent.mkdir(parents=True, exist_ok=True)
-        to.write_text(path.read_text().replace(str(BUILD), str(place / "build")))
+        to.write_text(path.read_text().replace(str(BUILD), str(place / "build")).replace(str(SOURCE), str(place / "source")))
+    shutil.copytree(SOURCE / "tuned", place / "source/tuned")
+    shutil.copy2(SOURCE / "LICENSE", place / "source")
     for program in BUILD.glob("quarry*"):
         if program.is_file():
             shutil.copy2(program, place / "build")
