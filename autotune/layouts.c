@@ -111,18 +111,21 @@ static double saved_by(const struct turns *t, int a, int b, double *noise)
     return t->on_card ? 1 - middle : race_both(1 - middle, 1 - low);
 }
 
-/* In their order, the default first, each must gain a step over the one chosen before it, and twice its noise: another layout changes all problems of
- * the weight. Non-zero: more turns of those that are not `out` now may tell otherwise. */
+/* A step, and twice its noise: another layout changes all problems of the weight. */
+static int gains(const void *arg, int a, int b, double *gain, double *noise)
+{
+    *gain = saved_by(arg, a, b, noise);
+    return *gain >= fmax(RACE_STEP, 2 * *noise);
+}
+
+/* In their order, the default first. Non-zero: more turns of those that are not `out` now may tell otherwise. */
 static int choose(struct layouts *l, struct turns *t)
 {
-    int more[LAYOUTS] = { 0 }, open = 0;
-    l->best = 0;
-    for (int i = 1; i < l->n; i++) {
-        if (t->out[i]) continue;
-        double noise, gain = saved_by(t, l->best, i, &noise);
-        if (race_is_undecided(gain, RACE_STEP, noise)) more[l->best] = more[i] = open = 1;
-        if (gain >= fmax(RACE_STEP, 2 * noise)) l->best = i;
-    }
+    int of[LAYOUTS], k = 0;
+    char more[LAYOUTS] = { 0 };
+    for (int i = 0; i < l->n; i++)
+        if (!t->out[i]) of[k++] = i;
+    int open = race_choose(of, k, gains, t, &l->best, more);
     more[0] = more[l->best] = 1;
     for (int i = 0; i < l->n; i++) t->out[i] |= !more[i];
     return open;

@@ -250,6 +250,19 @@ void race_judge(const struct race *race, const struct racer *a, const struct rac
 
 int race_is_undecided(double gain, double edge, double noise) { return noise > FINE && fabs(gain - edge) < SURE * noise; }
 
+int race_choose(const int *of, int k, race_gains gains, const void *arg, int *choice, char *more)
+{
+    int open = 0;
+    *choice = of[0];
+    for (int i = 1; i < k; i++) {
+        double gain, noise;
+        int accepted = gains(arg, *choice, of[i], &gain, &noise);
+        if (race_is_undecided(gain, RACE_STEP, noise)) more[*choice] = more[of[i]] = open = 1;
+        if (accepted) *choice = of[i];
+    }
+    return open;
+}
+
 static int one_turn(const struct race *race, struct racer *pair[2], int t, struct q_err *e)
 {
     int rc = Q_OK;

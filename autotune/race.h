@@ -75,6 +75,12 @@ double race_both(double a, double b);
  * it left, and none is always behind the same. */
 void race_order(int t, int n, int *of);
 
+/* Of of[0..k), in their order, each against the one chosen before it: `gains` tells what b gains over a, with its standard error, and whether that is
+ * enough to take the place. *choice: who has it at the end. more[]: set for those of whom more samples may tell otherwise on which side of RACE_STEP
+ * they are. Non-zero: there are some. */
+typedef int (*race_gains)(const void *arg, int a, int b, double *gain, double *noise);
+int race_choose(const int *of, int k, race_gains gains, const void *arg, int *choice, char *more);
+
 /* r[0] is the default, n at most RACE_MOST. *best: index of the one with the least score.
  * Q_EINTERNAL when the default itself fails (r[0].why); other errors end the tune. */
 int race_run(const struct race *race, struct racer *r, int n, int *best, struct q_err *e);

@@ -44,19 +44,22 @@ static int in_order(const struct final *f, int *of)
     return k;
 }
 
-/* Each against the one chosen before it. From now on those take part of whom more is to be known, the default and the choice. Non-zero: there are
- * some. */
+static int gains(const void *arg, int a, int b, double *gain, double *noise)
+{
+    const struct final *f = arg;
+    struct duel d;
+    race_judge(f->race, &f->r[a], &f->r[b], f->done, &d);
+    *gain = d.gain;
+    *noise = d.noise;
+    return d.accepted;
+}
+
+/* From now on those take part of whom more is to be known, the default and the choice. Non-zero: there are some. */
 static int choose(struct final *f, int *choice)
 {
-    int of[RACE_MOST] = { 0 }, k = in_order(f, of), open = 0;
+    int of[RACE_MOST] = { 0 }, k = in_order(f, of);
     char more[RACE_MOST] = { 0 };
-    *choice = of[0];
-    for (int i = 1; i < k; i++) {
-        struct duel d;
-        race_judge(f->race, &f->r[*choice], &f->r[of[i]], f->done, &d);
-        if (race_is_undecided(d.gain, RACE_STEP, d.noise)) more[*choice] = more[of[i]] = open = 1;
-        if (d.accepted) *choice = of[i];
-    }
+    int open = race_choose(of, k, gains, f, choice, more);
     more[0] = more[*choice] = 1;
     for (int i = 0; i < f->n; i++) f->timed[i] &= more[i];
     return open;
