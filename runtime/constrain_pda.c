@@ -61,7 +61,7 @@ int pda_stack(struct pda *s, struct pair *pair, int n)
         if (below->reach > reach) reach = below->reach;
         if (here > reach) reach = here;
     }
-    if (fresh) s->stack[at] = (struct stack){depth, reach > depth ? reach : depth, -1};
+    if (fresh) s->stack[at] = (struct stack){.depth = depth, .reach = reach > depth ? reach : depth, .resume = -1};
     return at;
 }
 
@@ -91,6 +91,7 @@ void pda_close(struct pda *s)
         free(c->calls.at);
         free(c->order.at);
         free(c->pair);
+        free(c->before);
         free(c->node);
         free(c->below);
         free(c);

@@ -68,6 +68,7 @@ struct stack {
     int depth;
     int reach;  /* how deep it must at least become, or is, to be left again from any of its spots */
     int resume; /* the state when the rule above it has ended; -1: not known */
+    int last;   /* constrain_settle.c: the pair on it that was added last */
 };
 
 struct state {
@@ -163,7 +164,8 @@ struct pda_scratch {
     struct pair *pair;
     struct settle_node *node;
     struct below *below;
-    int n_pair, cap_pair, n_node, cap_node, n_below, cap_below;
+    int *before;           /* of each pair added, the one before it on its stack, -1 */
+    int n_pair, cap_pair, cap_before, n_node, cap_node, n_below, cap_below;
 };
 /* Records a failure; 0. */
 int pda_fail(struct pda *s, int code);

@@ -5,13 +5,20 @@
 #include "constrain_pda.h"
 #include <stdlib.h>
 
+/* Pairs on one stack are linked, the last added first. What a stack says of its last holds if that is a pair of now on this stack: pairs of before
+ * are gone, and whoever added one on it now has written it anew. */
 void pda_add_pair(struct pda *s, int spot, int stack)
 {
     struct pda_scratch *c = s->scratch;
-    for (int i = 0; i < c->n_pair; i++)
-        if (c->pair[i].spot == spot && c->pair[i].stack == stack) return;
-    if (!pda_work(s, (size_t)c->n_pair / 4 + 1) || !pda_room(s, &c->pair, c->n_pair, &c->cap_pair, sizeof *c->pair)) return;
-    c->pair[c->n_pair++] = (struct pair){spot, stack};
+    int *last = &s->stack[stack].last, n = c->n_pair;
+    int before = *last < n && c->pair[*last].stack == stack ? *last : -1;
+    for (int i = before; i >= 0; i = c->before[i])
+        if (c->pair[i].spot == spot) return;
+    if (!pda_work(s, 1) || !pda_room(s, &c->pair, n, &c->cap_pair, sizeof *c->pair)) return;
+    if (!pda_room(s, &c->before, n, &c->cap_before, sizeof *c->before)) return;
+    c->before[n] = before;
+    c->pair[n] = (struct pair){spot, stack};
+    *last = c->n_pair++;
 }
 
 /* Lets what lies below ended rules go on. Returns whether the whole text may end. */
