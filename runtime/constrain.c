@@ -62,7 +62,7 @@ int q_constraint_clone(struct q_constraint **copy, const struct q_constraint *c,
 
 /* ---- what was built before ---- */
 
-enum { MOST_KEPT = 8 << 20 };
+enum { MOST_KEPT = 24 << 20, ALL_KEPT = 128 << 20 };
 
 static void make_key(unsigned char key[32], char kind, const struct constrain_text *text)
 {
@@ -92,21 +92,37 @@ static struct shared_program *find_kept(struct vocabulary *v, const unsigned cha
     return p;
 }
 
-/* In the place of the one that was not used for the longest time. Large ones are not kept: they would be all that memory is used for. */
+/* The one that was not used for the longest time among those that are full, or among all: an empty one then. */
+static struct kept *oldest(struct vocabulary *v, int full)
+{
+    struct kept *at = NULL;
+    for (int i = 0; i < 16; i++)
+        if ((!full || v->kept[i].used) && (!at || v->kept[i].used < at->used)) at = v->kept + i;
+    return at;
+}
+
+static void empty(struct kept *at)
+{
+    constrain_program_drop(at->program);
+    *at = (struct kept){0};
+}
+
+/* In the place of those that were not used for the longest time. The largest are not kept: they would be all that memory is used for. */
 static void keep(struct vocabulary *v, const unsigned char key[32], struct shared_program *p)
 {
-    struct kept *at = v->kept;
-    if (constrain_program_bytes(p) > MOST_KEPT) return;
+    size_t bytes = constrain_program_bytes(p), all = bytes;
+    if (bytes > MOST_KEPT) return;
     constrain_program_hold(p);
     pthread_mutex_lock(&v->lock);
-    for (int i = 1; i < 16; i++)
-        if (v->kept[i].used < at->used) at = v->kept + i;
-    struct shared_program *old = at->program;
+    for (int i = 0; i < 16; i++) all += v->kept[i].bytes;
+    for (struct kept *at; all > ALL_KEPT && (at = oldest(v, 1)); empty(at)) all -= at->bytes;
+    struct kept *at = oldest(v, 0);
+    empty(at);
     memcpy(at->key, key, 32);
     at->program = p;
+    at->bytes = bytes;
     at->used = ++v->clock;
     pthread_mutex_unlock(&v->lock);
-    constrain_program_drop(old);
 }
 
 static int read_program(struct shared_program **p, const struct trees *trees, constrain_reader *read, const struct constrain_text *text,

@@ -10,10 +10,12 @@
  *        -> masks by walking the vocabulary's tree (constrain_tree, _alike, _text, _mask); programs are shared and kept (constrain_program)
  *
  * Cost: a mask whose parts are known takes some 3 to 8 us for 248 320 ids, and for usual grammars they are known: the builder finds them, in
- * 5 to 50 ms on its caller's thread. What is met first later costs up to some 0.1 ms, once; with a dozen strings with limits, words with limits
+ * 5 to 90 ms on its caller's thread. What is met first later costs up to some 0.1 ms, once; with a dozen strings with limits, words with limits
  * that repeat, or a pattern and a limit, a mask takes 10 to 130 us on the mean of an answer and 0.3 to 0.8 ms at worst, and one place of a grammar
- * where nearly every token may end a part (a word of any characters) some 4 ms, once. Grammars stay with the tokenizer (the last 16 of up to
- * 8 MB), so that a schema that comes again costs nothing; the first constraint of a process makes the vocabulary's tree, in some 150 ms.
+ * where nearly every token may end a part (a word of any characters) some 4 ms, once. Grammars that call themselves where they may as well go on
+ * (many readings of one text) cost tenths of a second a mask, or are refused while they run. Grammars stay with the tokenizer (the last 16 of up
+ * to 24 MB, 128 MB together), so that a schema that comes again costs nothing; the first constraint of a process makes the vocabulary's tree, in
+ * some 150 ms.
  * Bounded: text 256 KiB, nesting 64, automata 200 000 states, depth of the answer's nesting 128 rules, states 12 MB, work for a mask. Beyond:
  * Q_ELIMIT, with a line that says what was too large.
  *

@@ -310,6 +310,15 @@ int nfa_build_expr(struct nfa *a, struct grammar *g, int from, int at)
     return -1;
 }
 
+/* They grew by doubling, and programs are kept by what they take. */
+static void fit(void *array, int n, int *cap, size_t size)
+{
+    void **at = array, *p = realloc(*at, (size_t)n * size + 1);
+    if (!p) return;
+    *at = p;
+    *cap = n;
+}
+
 int nfa_build(struct nfa *a, struct grammar *g)
 {
     *a = (struct nfa){.n_rule = g->n_rule};
@@ -320,6 +329,8 @@ int nfa_build(struct nfa *a, struct grammar *g)
         a->rule[i].start = nfa_add_state(a, g);
         a->rule[i].accept = nfa_build_expr(a, g, a->rule[i].start, g->rule[i].body);
     }
-    if (g->rc) nfa_free(a);
-    return g->rc;
+    if (g->rc) return nfa_free(a), g->rc;
+    fit(&a->state, a->n_state, &a->cap_state, sizeof *a->state);
+    fit(&a->edge, a->n_edge, &a->cap_edge, sizeof *a->edge);
+    return Q_OK;
 }

@@ -18,7 +18,8 @@ struct vocabulary {
     struct kept {
         unsigned char key[32];
         struct shared_program *program; /* held; NULL */
-        unsigned used;
+        unsigned used;  /* 0: it is empty */
+        size_t bytes;   /* of the program, when it was put here */
     } kept[16];
     unsigned clock;
 };

@@ -291,6 +291,24 @@ static void masks_in_texts_with_limits(void **state)
     }
 }
 
+/* More than are kept: those that go are still used by whoever has them, and are built anew for who asks again. */
+static void large_ones_come_and_go(void **state)
+{
+    struct q_constraint *first = NULL, *c = NULL;
+    struct q_err e;
+    for (int i = 0; i < 18; i++) {
+        char text[100];
+        snprintf(text, sizeof text, "{'pattern':'^[^,;]*$','maxLength':%d}", 400 - i % 17);
+        q_constraint_free(c);
+        assert_int_equal(build(i ? &c : &first, SCHEMA, text, &e), 0);
+    }
+    assert_true(takes(first, "\"" A100 A100 A100 A100 "\""));
+    assert_true(takes(c, "\"" A100 A100 A100 A100 "\""));
+    assert_false(takes(c, "\"" A100 A100 A100 A100 "a\""));
+    q_constraint_free(first);
+    q_constraint_free(c);
+}
+
 static const struct refusal {
     enum kind kind;
     int code;
@@ -561,7 +579,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_what_it_should), cmocka_unit_test(masks_are_what_accept_takes),
-        cmocka_unit_test(masks_in_texts_with_limits), cmocka_unit_test(refuses_by_name),
+        cmocka_unit_test(masks_in_texts_with_limits), cmocka_unit_test(large_ones_come_and_go), cmocka_unit_test(refuses_by_name),
         cmocka_unit_test(choices_are_as_they_are), cmocka_unit_test(thought_is_free_and_the_grammar_begins_behind_it),
         cmocka_unit_test(nesting_ends), cmocka_unit_test(nesting_leaves_room),
         cmocka_unit_test(long_chains_are_not_deep), cmocka_unit_test(hostile_grammars), cmocka_unit_test(long_and_deep_texts),
