@@ -4,6 +4,7 @@
 #include "cli.h"
 #include "clock.h"
 #include "cmd.h"
+#include "plain.h"
 #include <cjson/cJSON.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -252,10 +253,11 @@ static void add_row(struct url_bench *b, int asked, const struct figures *f)
 
 static void print_head(const struct url_bench *b)
 {
-    printf("%s at %s, %ld stream%s, answers of %ld tokens, medians of %ld%s\n\n"
+    plain_print(stdout, b->model, strlen(b->model)); /* the server's word */
+    printf(" at %s, %ld stream%s, answers of %ld tokens, medians of %ld%s\n\n"
            "| prompt | cached |  first token |    prompt tok/s | decode tok/s |       min |       max |  all streams |\n"
            "|-------:|-------:|-------------:|----------------:|-------------:|----------:|----------:|-------------:|\n",
-           b->model, http_client_base(b->client[0]), b->streams, cli_s(b->streams), b->generate, b->reps, b->cached ? ", the same prompt again" : "");
+           http_client_base(b->client[0]), b->streams, cli_s(b->streams), b->generate, b->reps, b->cached ? ", the same prompt again" : "");
 }
 
 static void print_row(const struct figures *f)

@@ -1,6 +1,7 @@
 /* The GGUF reader's public face: opening and closing a set, and finding keys and tensors by name.
  * Names are sorted once, which makes look-up fast and duplicates neighbours; nothing here is quadratic. */
 #include "gguf_impl.h"
+#include "plain.h"
 #include <fcntl.h>
 #include <sodium.h>
 #include <stdlib.h>
@@ -41,14 +42,13 @@ char *gguf_str_copy(char *dst, size_t size, struct gguf_str s)
     const unsigned char *p = (const unsigned char *)s.s;
     size_t used = 0;
     for (size_t i = 0; i < s.n;) {
-        size_t len = utf8_len(p + i, s.n - i), take = len ? len : 1;
-        if (used + take >= size) break;
-        if (!len || p[i] < 0x20 || p[i] == 0x7F)
-            dst[used] = '?';
-        else
-            memcpy(dst + used, p + i, take);
-        used += take;
-        i += take;
+        size_t len = utf8_len(p + i, s.n - i);
+        int bad = !len || plain_control(s.s + i, s.n - i);
+        if (used + (bad ? 1 : len) >= size) break;
+        if (bad) dst[used] = '?';
+        else memcpy(dst + used, p + i, len);
+        used += bad ? 1 : len;
+        i += len ? len : 1;
     }
     dst[used] = 0;
     return dst;

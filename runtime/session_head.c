@@ -1,4 +1,5 @@
 /* The head of a session file, to bytes and back. */
+#include "gguf.h"
 #include "session_impl.h"
 #include <sodium.h>
 #include <string.h>
@@ -34,13 +35,18 @@ static uint64_t get(const unsigned char *from, int n)
     return v;
 }
 
-/* Not in the middle of a character, and nothing that would steer a terminal: the file may be a stranger's. */
+/* The file may be a stranger's: whole characters, and nothing that would steer a terminal. */
 void session_name_model(struct session_head *h, const char *name)
 {
-    size_t n = strnlen(name, SESSION_MODEL - 1);
-    while (n && ((unsigned char)name[n] & 0xC0) == 0x80) n--;
     memset(h->model, 0, sizeof h->model);
-    for (size_t i = 0; i < n; i++) h->model[i] = (unsigned char)name[i] < ' ' || name[i] == 0x7f ? '?' : name[i];
+    gguf_str_copy(h->model, sizeof h->model, (struct gguf_str){ name, strlen(name) });
+}
+
+/* It is printed, too. */
+static int is_plain(const char *state_id)
+{
+    while (*state_id >= ' ' && *state_id <= '~') state_id++;
+    return !*state_id;
 }
 
 static void hash_of(unsigned char hash[SESSION_HASH], const void *data, size_t n) { crypto_generichash(hash, SESSION_HASH, data, n, NULL, 0); }
@@ -139,5 +145,6 @@ int session_unpack(const char *path, const unsigned char *from, struct session_h
     if (memcmp(hash, from + SESSION_HEAD, SESSION_HASH))
         return q_fail(e, Q_EINPUT, "%s: damaged: its first %d bytes are not what was written", path, SESSION_HEAD);
     take_numbers(from, h);
+    if (!is_plain(h->state_id)) return q_fail(e, Q_EINPUT, "%s: its head says what cannot be: what it is of is no plain text", path);
     return is_possible(h) ? Q_OK : q_fail(e, Q_EINPUT, "%s: its head says what cannot be: %d tokens, %d checkpoints", path, h->n_ids, h->n_parts);
 }

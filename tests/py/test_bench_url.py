@@ -42,7 +42,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         self.server.keys.append(self.headers.get("Authorization"))
-        self.whole(200, {"data": [{"id": "fake"}]} if self.path == "/v1/models" else {})
+        self.whole(200, {"data": [{"id": "fake" if self.server.fault != "steers" else "fa\x1b[2Jke\x9b"}]} if self.path == "/v1/models" else {})
 
     def event(self, data):
         self.wfile.write(f"data: {data if isinstance(data, str) else json.dumps(data)}\n\n".encode())
@@ -134,6 +134,8 @@ def test_servers_with_less():
     assert done.returncode == 0 and "refuses ignore_eos" in done.err and "ended before 99 tokens" in done.err
     done = bench(Fake("no usage"), "-p", "50", "-n", str(PIECES), "-r", "1")
     assert done.returncode == 0 and "sends no usage" in done.err
+    done = bench(Fake("steers"), "-p", "50", "-n", str(PIECES), "-r", "1")
+    assert done.returncode == 0 and done.stdout.startswith(b"fa?[2Jke? at http")
     done = bench(Fake("full"), "-n", "4", "-r", "1")
     assert done.returncode == 1                       # even the scale's second prompt is too long
 

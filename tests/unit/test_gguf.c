@@ -221,6 +221,7 @@ static void text_for_messages(void **state)
     assert_string_equal(gguf_str_copy(out, sizeof out, (struct gguf_str){ "a\n\xff\x7f", 4 }), "a???");
     assert_string_equal(gguf_str_copy(out, sizeof out, (struct gguf_str){ "ab\xed\x95\x9c\xea\xb5\xad", 8 }), "ab\xed\x95\x9c");
     assert_string_equal(gguf_str_copy(out, sizeof out, (struct gguf_str){ "\xed\xa0\x80", 3 }), "???");
+    assert_string_equal(gguf_str_copy(out, sizeof out, (struct gguf_str){ "\xc2\x9b" "A\xc2\xa0", 5 }), "?A\xc2\xa0");
     assert_string_equal(gguf_str_copy(out, sizeof out, (struct gguf_str){ "", 0 }), "");
 }
 

@@ -138,6 +138,7 @@ static void test_the_models_name(void **state)
     h.bytes = session_file_bytes(&h);
     static const struct { const char *name, *kept; } rows[] = {
         { "", "" }, { "Qwen3.5 9B", "Qwen3.5 9B" }, { "a\033[2Jb\nc", "a?[2Jb?c" },
+        { "a\xc2\x9b" "2J\xff\x9b", "a?2J??" },
         { "0123456789012345678901234567890123456789012345", "0123456789012345678901234567890123456789012" },
         { "012345678901234567890123456789012345678901\xea\xb0\x80", "012345678901234567890123456789012345678901" },
     };
@@ -210,7 +211,7 @@ static void test_lying_heads(void **state)
     save(at("a.session"), 5);
     good = head_of(at("a.session"));
     char *data = load(at("a.session"), &n);
-    for (int i = 0; i < 14; i++) {
+    for (int i = 0; i < 15; i++) {
         h = good;
         if (i == 0) h.n_ids = 1 << 28;
         if (i == 1) h.n_parts = 0;
@@ -226,6 +227,7 @@ static void test_lying_heads(void **state)
         if (i == 11) h.n_ids = -1;
         if (i == 12) h.n_text = -1;
         if (i == 13) h.n_text = 1 << 28;
+        if (i == 14) h.state_id[0] = '\033';
         session_pack(head, &h);
         memcpy(data, head, sizeof head);
         refused(data, n, "a lie", (size_t)i);
