@@ -72,7 +72,8 @@ return {
   },
   default = function(p, card, numerics)
     local isa = lib.default_isa(p, card)
-    return { isa = isa, fma = lib.default_fma(isa, numerics), tm = 1, tn = lib.width(isa) < 8 and 2 or 4, chain = "chunk", prefetch = 0 }
+    return { isa = isa, fma = lib.default_fma(isa, numerics), tm = 1, tn = isa == "avx512vnni" and 8 or lib.width(isa) < 8 and 2 or 4, chain = "chunk",
+             prefetch = 0 }
   end,
   numerics = function(p)
     local class = p.chain == "chunk" and "canonical" or p.chain

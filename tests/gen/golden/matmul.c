@@ -49,20 +49,20 @@ static inline vi vdot4(vi acc, vi w, vi x)
     return acc + __builtin_ia32_pmaddwd256(__builtin_ia32_pmaddubsw256(abs, sign), (v_i16){0} + 1);
 }
 
-/* 16 rows of w from j by 4 rows of x from r; past the end x's last row is used again and not stored. */
-static void tile_1x4(const struct matmul_args *a, const u8 *w, i64 j, i64 r, i64 stop)
+/* 16 rows of w from j by 4 rows of x from r. */
+static void tile_1x4(const struct matmul_args *a, const u8 *w, i64 j, i64 r)
 {
     w += j * 1088;
     i64 row0 = x_row(a, r);
     const i8 *q0 = a->a.q + row0 * 1024;
     const f32 *d0 = a->a.d + row0 * 32;
-    i64 row1 = x_row(a, r + 1 < stop ? r + 1 : stop - 1);
+    i64 row1 = x_row(a, r + 1);
     const i8 *q1 = a->a.q + row1 * 1024;
     const f32 *d1 = a->a.d + row1 * 32;
-    i64 row2 = x_row(a, r + 2 < stop ? r + 2 : stop - 1);
+    i64 row2 = x_row(a, r + 2);
     const i8 *q2 = a->a.q + row2 * 1024;
     const f32 *d2 = a->a.d + row2 * 32;
-    i64 row3 = x_row(a, r + 3 < stop ? r + 3 : stop - 1);
+    i64 row3 = x_row(a, r + 3);
     const i8 *q3 = a->a.q + row3 * 1024;
     const f32 *d3 = a->a.d + row3 * 32;
     vf acc0_0 = {0}, acc1_0 = {0};
@@ -105,18 +105,56 @@ static void tile_1x4(const struct matmul_args *a, const u8 *w, i64 j, i64 r, i64
     f32 *y0 = a->y + r * a->y_stride + j;
     vstore(y0, vload(y0) + acc0_0);
     vstore(y0 + 8, vload(y0 + 8) + acc1_0);
-    if (r + 1 >= stop) return;
     f32 *y1 = a->y + (r + 1) * a->y_stride + j;
     vstore(y1, vload(y1) + acc0_1);
     vstore(y1 + 8, vload(y1 + 8) + acc1_1);
-    if (r + 2 >= stop) return;
     f32 *y2 = a->y + (r + 2) * a->y_stride + j;
     vstore(y2, vload(y2) + acc0_2);
     vstore(y2 + 8, vload(y2 + 8) + acc1_2);
-    if (r + 3 >= stop) return;
     f32 *y3 = a->y + (r + 3) * a->y_stride + j;
     vstore(y3, vload(y3) + acc0_3);
     vstore(y3 + 8, vload(y3 + 8) + acc1_3);
+}
+
+/* 16 rows of w from j by 2 rows of x from r. */
+static void tile_1x2(const struct matmul_args *a, const u8 *w, i64 j, i64 r)
+{
+    w += j * 1088;
+    i64 row0 = x_row(a, r);
+    const i8 *q0 = a->a.q + row0 * 1024;
+    const f32 *d0 = a->a.d + row0 * 32;
+    i64 row1 = x_row(a, r + 1);
+    const i8 *q1 = a->a.q + row1 * 1024;
+    const f32 *d1 = a->a.d + row1 * 32;
+    vf acc0_0 = {0}, acc1_0 = {0};
+    vf acc0_1 = {0}, acc1_1 = {0};
+    for (i64 b = 0; b < 32; b++, w += 544) {
+        vi dot0_0 = {0}, dot1_0 = {0};
+        vi dot0_1 = {0}, dot1_1 = {0};
+#pragma GCC unroll 2
+        for (int four = 0; four < 8; four++) {
+            vi w0 = load_w(w + 32 + 64 * four);
+            vi w1 = load_w(w + 64 + 64 * four);
+            vi x0 = load_x(q0 + 32 * b + 4 * four);
+            dot0_0 = vdot4(dot0_0, w0, x0);
+            dot1_0 = vdot4(dot1_0, w1, x0);
+            vi x1 = load_x(q1 + 32 * b + 4 * four);
+            dot0_1 = vdot4(dot0_1, w0, x1);
+            dot1_1 = vdot4(dot1_1, w1, x1);
+        }
+        vf dw0 = vload_f16((const u16 *)w);
+        vf dw1 = vload_f16((const u16 *)(w + 16));
+        acc0_0 = vfma(__builtin_convertvector(dot0_0, vf) * dw0, vset(d0[b]), acc0_0);
+        acc1_0 = vfma(__builtin_convertvector(dot1_0, vf) * dw1, vset(d0[b]), acc1_0);
+        acc0_1 = vfma(__builtin_convertvector(dot0_1, vf) * dw0, vset(d1[b]), acc0_1);
+        acc1_1 = vfma(__builtin_convertvector(dot1_1, vf) * dw1, vset(d1[b]), acc1_1);
+    }
+    f32 *y0 = a->y + r * a->y_stride + j;
+    vstore(y0, vload(y0) + acc0_0);
+    vstore(y0 + 8, vload(y0 + 8) + acc1_0);
+    f32 *y1 = a->y + (r + 1) * a->y_stride + j;
+    vstore(y1, vload(y1) + acc0_1);
+    vstore(y1 + 8, vload(y1 + 8) + acc1_1);
 }
 
 /* 16 rows of w from j by 1 row of x from r. */
@@ -150,8 +188,9 @@ static void tile_1x1(const struct matmul_args *a, const u8 *w, i64 j, i64 r)
 /* 16 rows of w from j by rows [r, stop) of x. */
 static void pass_1(const struct matmul_args *a, const u8 *w, i64 j, i64 r, i64 stop)
 {
-    for (; r + 1 < stop; r += 4) tile_1x4(a, w, j, r, stop);
-    if (r < stop) tile_1x1(a, w, j, r);
+    for (; stop - r >= 4; r += 4) tile_1x4(a, w, j, r);
+    for (; stop - r >= 2; r += 2) tile_1x2(a, w, j, r);
+    for (; stop - r >= 1; r += 1) tile_1x1(a, w, j, r);
 }
 
 void matmul_q8_0_q8_r16_n3584_k1024_add_avx2_hw_tm1_tn4_chunk(const struct matmul_args *a, struct team *t)
