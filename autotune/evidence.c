@@ -1,5 +1,6 @@
 #include "evidence.h"
 #include "race.h"
+#include "runtime/plain.h"
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,6 +19,13 @@ static const char *text_of(const cJSON *o, const char *name)
 {
     const char *s = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, name));
     return s ? s : "";
+}
+
+/* dst: [cap]. For a terminal: a line of a journal may hold \u001b. */
+static void copy_plain(char *dst, size_t cap, const char *text)
+{
+    snprintf(dst, cap, "%s", text);
+    plain_line(dst);
 }
 
 static double number_of(const cJSON *o, const char *name)
@@ -51,16 +59,17 @@ static void take_problem(struct evidence *v, const cJSON *o)
     cJSON_ArrayForEach(one, reasons) {
         const char *text = cJSON_GetStringValue(cJSON_GetArrayItem(one, 0));
         if (!text || v->n_reasons == SPACE_REASONS) continue;
-        snprintf(v->reason[v->n_reasons].text, sizeof v->reason[0].text, "%s", text);
+        copy_plain(v->reason[v->n_reasons].text, sizeof v->reason[0].text, text);
         v->reason[v->n_reasons++].n = count_at(one, 1);
     }
 }
 
 static struct evidence_candidate *candidate(struct evidence *v, const cJSON *o)
 {
-    const char *params = text_of(o, "params");
     struct evidence_candidate *new, **more;
-    if (!*params || strlen(params) >= sizeof new->params) return NULL;
+    char params[sizeof new->params];
+    if (!*text_of(o, "params") || strlen(text_of(o, "params")) >= sizeof params) return NULL;
+    copy_plain(params, sizeof params, text_of(o, "params"));
     for (int i = 0; i < v->n; i++)
         if (!strcmp(v->c[i]->params, params)) return v->c[i];
     if (v->n == EVIDENCE_MOST || !(new = calloc(1, sizeof *new))) return NULL;
@@ -113,7 +122,7 @@ static void take_won(struct evidence *v, const cJSON *o)
     v->band = number_of(duel, "band");
     v->accepted = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(duel, "accepted"));
     cJSON_ArrayForEach(one, ties)
-        if (cJSON_IsString(one) && v->n_ties < EVIDENCE_TIES) snprintf(v->ties[v->n_ties++], sizeof v->ties[0], "%s", one->valuestring);
+        if (cJSON_IsString(one) && v->n_ties < EVIDENCE_TIES) copy_plain(v->ties[v->n_ties++], sizeof v->ties[0], one->valuestring);
 }
 
 static int same_key(const struct store_key *a, const struct store_key *b)
@@ -129,9 +138,10 @@ static void take_event(struct evidence *v, const char *ev, const cJSON *o)
     else {
         struct evidence_candidate *c = candidate(v, o);
         if (!c) return;
-        if (!strcmp(ev, "bad") || !strcmp(ev, "suspect"))
+        if (!strcmp(ev, "bad") || !strcmp(ev, "suspect")) {
             snprintf(c->bad, sizeof c->bad, "%.15s%s%.300s", text_of(o, "kind"), *text_of(o, "kind") ? ": " : "", text_of(o, "why"));
-        else if (!strcmp(ev, "checked")) c->checked = 1;
+            plain_line(c->bad);
+        } else if (!strcmp(ev, "checked")) c->checked = 1;
         else if (!strcmp(ev, "time")) take_time(c, o);
     }
 }

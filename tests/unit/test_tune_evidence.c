@@ -134,7 +134,7 @@ static void hostile_lines_are_nothing(void **arg)
         "{\"ev\":\"problem\",%s,\"total\":1e300,\"legal\":-5,\"reasons\":[[1,2],{},[\"x\"],7]}",
         "{\"ev\":\"time\",%s,\"params\":\"tm=1\",\"size\":[1e99,-1],\"us\":[\"a\",-1,null,3]}",
         "{\"ev\":\"time\",%s,\"params\":7,\"size\":{},\"us\":4}",
-        "{\"ev\":\"bad\",%s,\"params\":\"tm=2\",\"kind\":[],\"why\":{}}",
+        "{\"ev\":\"bad\",%s,\"params\":\"tm=2\\u001b[2J\",\"kind\":[],\"why\":\"\\u001bc\"}",
         "{\"ev\":\"won\",%s,\"duel\":[],\"ties\":[1,{}],\"base\":{\"measured\":[7,{},{\"rows\":1e99},[],{},{}]}}",
     };
     struct evidence v[2];
@@ -154,6 +154,8 @@ static void hostile_lines_are_nothing(void **arg)
     assert_int_equal(v[0].total, 0);
     assert_int_equal(v[0].n, 2);
     assert_int_equal(v[0].c[0]->size[0].n, 1);
+    assert_string_equal(v[0].c[1]->params, "tm=2?[2J");
+    assert_string_equal(v[0].c[1]->bad, "?c");
     assert_int_equal(v[0].n_ties, 0);
     assert_int_equal(v[0].n_base, RECORD_TIMES);
     assert_int_equal(v[0].base[2].rows, 0);
