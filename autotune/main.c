@@ -70,6 +70,15 @@ static int nvrtc_report(char **argv)
     return r ? fail(&e) : 0;
 }
 
+/* What went to a full disk or a closed pipe is no result, whatever was done for it. */
+static int told(int status)
+{
+    struct q_err e;
+    if (!fflush(stdout) && !ferror(stdout)) return status;
+    q_fail(&e, Q_EIO, "could not write the result");
+    return status ? status : fail(&e);
+}
+
 int main(int argc, char **argv)
 {
     struct options o;
@@ -84,10 +93,10 @@ int main(int argc, char **argv)
     verb_hold_signals(1);       /* options may ask a driver which card is here */
     /* A card that cannot be used is not wrong usage. */
     if (options_read(&o, argc, argv, &e)) return e.code == Q_EINPUT ? wrong_usage(&e) : fail(&e);
-    if (o.done) return 0;
+    if (o.done) return told(0);
     if (!(o.verb->needs & VERB_STOPS)) verb_hold_signals(0);
     find_places(&o.given.nvrtc);
     int r = o.verb->run(&o, &e);
     if (r == VERB_INTERRUPTED) return fail(&e), 130;
-    return r ? fail(&e) : 0;
+    return told(r ? fail(&e) : 0);
 }

@@ -99,6 +99,14 @@ def test_the_text_tells_what_a_reviewer_asks(text, home):
     assert "{" + body == sealed(records(text)).split("\n", 1)[1]
 
 
+def test_a_text_that_could_not_be_written_is_no_success(home):
+    with open("/dev/full", "w") as full:
+        for args in (["contribute", "--card", CARD], ["--help"]):
+            done = subprocess.run([BUILD / "quarry-tune", *args], env={"HOME": str(home), "PATH": os.environ["PATH"]}, stdout=full,
+                                  stderr=subprocess.PIPE, text=True, timeout=60)
+            assert done.returncode == 1 and "could not write the result" in done.stderr, (args, done)
+
+
 def test_nothing_personal_is_in_it(text, home):
     for word in (str(home), "/tmp", "/home", socket.gethostname(), getpass.getuser() if getpass.getuser() != "root" else "/root"):
         assert word not in text, word
