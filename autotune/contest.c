@@ -105,7 +105,7 @@ static int add_paths(struct contest *t, const char **first, struct q_err *e)
 }
 
 /* A CPU's spaces are small, and climbs may end before they reach what lies beside the default: of 116 kernels of a product the one that was fastest by
- * a fifth was found by every second tune. On a card, whose defaults are computed and whose spaces are ten times as large, a wide sample finds more. */
+ * a fifth was found by every second tune. Not tried on a card. */
 enum { STEPS = 8 };
 
 static int pick(struct contest *t, const char (*seeds)[256], int n_seeds, int most, struct q_err *e)

@@ -48,7 +48,8 @@ static int make_products(const struct contest_env *env, const struct q_tensor *w
     return rc || n_products < 2 ? rc : make_product(env, "matmul", shape, READ_TOKENS, slot + 1, &p[1], e);
 }
 
-/* place: products of the same weight, under any layout, whose memory the kernels of p read: how long they take does not depend on what is there. */
+/* place: products of the same weight, under any layout, whose memory the kernels of p read. They took as long over each other's
+ * as over their own (r16 and r16u, an output head). */
 static int request_us(const struct contest_env *env, const struct product *p, const struct product *place, int n_products, double *us,
                       struct q_err *e)
 {
