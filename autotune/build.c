@@ -35,7 +35,7 @@ struct job {
 
 struct pool {
     const struct build_opts *o;
-    struct build_task *tasks;
+    struct build_task **tasks;   /* owned: no object twice */
     int n, next, done, built;    /* done: also those that failed */
     char dir[Q_PATH];
     struct job *jobs;            /* owned: [o->jobs] */
@@ -227,7 +227,7 @@ static int start_free(struct pool *p, struct q_err *e)
 {
     int r = Q_OK;
     for (int i = 0; i < p->o->jobs && p->next < p->n && !r; i++)
-        if (!p->jobs[i].task) r = start_job(p, &p->jobs[i], &p->tasks[p->next++], e);
+        if (!p->jobs[i].task) r = start_job(p, &p->jobs[i], p->tasks[p->next++], e);
     return r;
 }
 
@@ -290,22 +290,51 @@ static int is_stuck(const struct pool *p, struct q_err *e)
                   p->o->compiler->program, p->pace->late, p->o->deadline_s);
 }
 
+/* The first of the tasks that ask for the same object as task i. */
+static int first_of(const struct build_task *tasks, int i)
+{
+    int j = 0;
+    while (strcmp(tasks[j].object.name, tasks[i].object.name)) j++;
+    return j;
+}
+
+static void share_objects(struct build_task *tasks, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const struct build_task *first = &tasks[first_of(tasks, i)];
+        if (first == &tasks[i]) continue;
+        tasks[i].object = first->object;
+        tasks[i].rc = first->rc;
+        memcpy(tasks[i].why, first->why, sizeof first->why);
+    }
+}
+
+static int run_pool(struct pool *p, struct q_err *e)
+{
+    int r = store_workdir(p->o->store, p->dir, e);
+    if (r) return r;
+    while (!r && p->done < p->n)
+        if (!(r = is_stuck(p, e)) && !(r = start_free(p, e))) r = pump(p, e);
+    kill_jobs(p);
+    dir_remove(p->dir);
+    return r;
+}
+
 int build_all(const struct build_opts *given, struct build_task *tasks, int n, struct q_err *e)
 {
     struct build_opts o = *given;
     struct build_pace own = { 0 };
-    struct pool p = { .o = &o, .tasks = tasks, .n = n, .pace = o.pace ? o.pace : &own };
+    struct pool p = { .o = &o, .pace = o.pace ? o.pace : &own };
     o.jobs = o.jobs < 1 ? 1 : o.jobs > MAX_JOBS ? MAX_JOBS : o.jobs;
     for (int i = 0; i < n; i++) fail_task(&tasks[i], Q_EMISS, "not built");
     p.jobs = calloc((size_t)o.jobs, sizeof *p.jobs);
-    if (!p.jobs) return q_fail(e, Q_EMEM, "no memory for %d compilers", o.jobs);
-    int r = store_workdir(o.store, p.dir, e);
-    if (!r) {
-        while (!r && p.done < p.n)
-            if (!(r = is_stuck(&p, e)) && !(r = start_free(&p, e))) r = pump(&p, e);
-        kill_jobs(&p);
-        dir_remove(p.dir);
-    }
+    p.tasks = calloc((size_t)n + 1, sizeof *p.tasks);
+    int r = p.jobs && p.tasks ? Q_OK : q_fail(e, Q_EMEM, "no memory for %d compilers", o.jobs);
+    for (int i = 0; i < n && !r; i++)
+        if (first_of(tasks, i) == i) p.tasks[p.n++] = &tasks[i];
+    if (!r) r = run_pool(&p, e);
+    share_objects(tasks, n);
+    free(p.tasks);
     free(p.jobs);
     return r;
 }

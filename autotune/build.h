@@ -43,7 +43,7 @@ struct build_opts {
 const char *build_arch(void);
 /* A task with its `object` filled but for what building tells (content, size, registers): what the object will be called. */
 struct build_task build_task_of(const struct gen_kernel *k, const struct compiler *compiler);
-/* Builds all tasks (named already). An error of one unit is its own; an error here (interrupt, full disk) ends the rest. */
+/* Builds all tasks (named already); an object that several ask for, as winners of two buckets do, is built once. An error of one unit is its own; an error here (interrupt, full disk) ends the rest. */
 int build_all(const struct build_opts *o, struct build_task *tasks, int n, struct q_err *e);
 
 /* The child that opens a built object, `quarry-tune --open OBJECT KERNEL`: its exit status, the reason on stdout. */

@@ -106,6 +106,36 @@ static void a_kernel_that_hangs_the_compiler_costs_its_time_alone(void **state)
     assert_true(f->pace.slowest > 0);
 }
 
+static int compilers_run(const struct fixture *f)
+{
+    char path[Q_PATH], *text;
+    size_t n;
+    int lines = 0;
+    assert_int_equal(path_join(path, NULL, f->home, "tmpdirs", NULL), 0);
+    assert_int_equal(file_read(path, 1 << 16, &text, &n, NULL), 0);
+    for (const char *c = text; *c; c++) lines += *c == '\n';
+    free(text);
+    return lines;
+}
+
+/* Side by side they would write the same file, and the second find it gone. */
+static void an_object_that_two_ask_for_is_built_once(void **state)
+{
+    static const char *const names[] = { "one", "bad", "one", "other", "bad" };
+    struct fixture *f = *state;
+    struct units u = { 0 };
+    f->o.jobs = MOST;
+    f->o.deadline_s = 30;
+    for (int i = 0; i < MOST; i++) add(&u, f, names[i]);
+    assert_int_equal(build_all(&f->o, u.task, u.n, NULL), Q_OK);
+    assert_int_equal(compilers_run(f), 3);
+    assert_int_equal(u.task[2].rc, Q_OK);
+    assert_string_equal(u.task[2].object.content, u.task[0].object.content);
+    assert_int_equal(u.task[2].object.size, u.task[0].object.size);
+    assert_int_equal(u.task[4].rc, Q_EINTERNAL);
+    assert_string_equal(u.task[4].why, u.task[1].why);
+}
+
 /* Wherever it is killed: what it wrote goes with the build's own directory. */
 static void temporary_files_go_with_the_build(void **state)
 {
@@ -145,7 +175,8 @@ static void a_compiler_that_never_ends_ends_the_build(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        T(a_kernel_that_hangs_the_compiler_costs_its_time_alone), T(temporary_files_go_with_the_build), T(a_compiler_that_never_ends_ends_the_build),
+        T(a_kernel_that_hangs_the_compiler_costs_its_time_alone), T(an_object_that_two_ask_for_is_built_once), T(temporary_files_go_with_the_build),
+        T(a_compiler_that_never_ends_ends_the_build),
     };
     if (argc == 4 && !strcmp(argv[1], "--open")) return build_open_child(argv[2], argv[3]);
     return cmocka_run_group_tests(tests, NULL, NULL);
