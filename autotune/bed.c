@@ -101,7 +101,7 @@ static unsigned long long seed_of(int i) { return 0x5EED0001ull + 7919ull * (uns
 
 static int add_host(struct bed_ring *r, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size, struct q_err *e)
 {
-    int rc = trial_make(&r->t[r->n], ref, s, size, seed_of(r->n), e);
+    int rc = trial_make_in(&r->t[r->n], r->arena, ref, s, size, seed_of(r->n), e);
     r->n += !rc;
     return rc;
 }
@@ -112,6 +112,7 @@ static int ring_of_host(struct bed_ring *r, const struct op_ref *ref, const stru
     double have = 0;
     int rc = Q_OK;
     if (!(r->t = calloc(RING, sizeof *r->t))) return q_fail(e, Q_EMEM, "no memory for a ring of cases");
+    r->arena = ref_arena_open();
     while (!rc && r->n < RING && (r->n == 0 || have < cold))
         if (!(rc = add_host(r, ref, s, size, e))) have += (double)ref_case_bytes(r->t[r->n - 1].c);
     return rc;
@@ -143,6 +144,7 @@ void bed_ring_free(struct bed *b, struct bed_ring *r)
 {
     for (int i = 0; i < r->n && r->t; i++) trial_free(&r->t[i]);
     for (int i = 0; i < r->n && r->p; i++) placed_close(&r->p[i], b->card);
+    ref_arena_close(r->arena);
     free(r->t);
     free(r->p);
     memset(r, 0, sizeof *r);

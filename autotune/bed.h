@@ -58,6 +58,7 @@ int bed_truth_check(struct bed *b, struct bed_truth *t, const struct q_kernel *k
 /* Cases of one size that calls walk in turn, so that weights are cold as in a model: of a CPU with contents of their own, on a card copies. */
 struct bed_ring {
     struct trial_case *t;      /* owned: [n], NULL on a card */
+    struct ref_arena *arena;   /* owned: of t */
     struct placed *p;          /* owned: [n], NULL on a CPU */
     int n, next;
 };

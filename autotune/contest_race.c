@@ -88,7 +88,7 @@ static int add_close(const struct contest *t, int from, int best, double behind,
 
 static int add_steps(struct contest *t, int at, int most, struct q_err *e)
 {
-    int index[STEPS], rc = Q_OK, n = space_steps(&t->space, space_find(&t->space, t->c[at].k.params), index, most);
+    int index[STEPS], rc = Q_OK, n = space_near(&t->space, space_find(&t->space, t->c[at].k.params), 1, index, most);
     for (int i = 0; i < n && !rc; i++) rc = contest_add(t, t->space.params[index[i]], e);
     t->c[at].stepped = 1;
     return rc;

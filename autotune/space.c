@@ -150,55 +150,83 @@ static int place_of(const struct values *v, const char *text)
     return -1;
 }
 
-/* Whether b is one step of one param away from a. */
-static int one_step(const struct values *v, const struct q_shape *a, const struct q_shape *b)
-{
-    int steps = 0;
-    if (a->n != b->n) return 0;
-    for (int i = 0; i < a->n; i++) {
-        int d = place_of(&v[i], a->pair[i].value) - place_of(&v[i], b->pair[i].value);
-        if (d < -1 || d > 1) return 0;
-        steps += d != 0;
-    }
-    return steps == 1;
-}
-
-int space_steps(const struct space *s, int at, int *out, int most)
+/* The values of each param. */
+static struct values *values_of(const struct space *s)
 {
     struct values *v = calloc(Q_SHAPE_MAX, sizeof *v);
-    struct q_shape here, p;
-    int n = 0;
+    struct q_shape p;
     for (int i = 0; v && i < s->n; i++)
         if (!shape_parse(&p, s->params[i], NULL))
             for (int j = 0; j < p.n; j++) add_value(&v[j], p.pair[j].value);
+    return v;
+}
+
+/* In how many params two differ, and by how many values. */
+static int differ(const struct values *v, const struct q_shape *a, const struct q_shape *b, int *values)
+{
+    int params = 0;
+    *values = 0;
+    for (int i = 0; i < a->n && i < b->n; i++) {
+        int d = place_of(&v[i], a->pair[i].value) - place_of(&v[i], b->pair[i].value);
+        params += d != 0;
+        *values += d < 0 ? -d : d;
+    }
+    return a->n == b->n ? params : Q_SHAPE_MAX;
+}
+
+int space_near(const struct space *s, int at, int by, int *out, int most)
+{
+    struct values *v = values_of(s);
+    struct q_shape here, p;
+    int n = 0, values;
     if (v && !shape_parse(&here, s->params[at], NULL))
         for (int i = 0; i < s->n && n < most; i++)
-            if (!shape_parse(&p, s->params[i], NULL) && one_step(v, &here, &p)) out[n++] = i;
+            if (!shape_parse(&p, s->params[i], NULL) && differ(v, &here, &p, &values) == 1 && values == by && same_path(s->params[i], s->params[at]))
+                out[n++] = i;
     free(v);
     return n;
 }
 
 /* --- picking ----------------------------------------------------------------------------------------------------------- */
 
-enum { STEPS = 16 };
-
-/* Neighbours of `first` on its path, at most `steps` of them, up to `most` in out. */
-static int push_steps(const struct space *s, const char *first, int steps, int most, int *out, int n)
+/* All on the path of `first`, up to `end` in out. */
+static int push_path(const struct space *s, const char *first, int end, int *out, int n)
 {
-    int index[STEPS], k = steps > 0 ? space_steps(s, out[0], index, STEPS) : 0, end = n + steps < most ? n + steps : most;
-    for (int i = 0; i < k; i++)
-        if (same_path(s->params[index[i]], first)) n = push(out, n, end, index[i]);
+    for (int i = 0; i < s->n; i++)
+        if (same_path(s->params[i], first)) n = push(out, n, end, i);
     return n;
 }
 
-int space_pick(const struct space *s, const char *first, int steps, const char (*seeds)[256], int n_seeds, int most, unsigned long long seed,
-               int *out)
+static int push_near(const struct space *s, int end, int *out, int n)
 {
-    int n = push(out, 0, most, space_find(s, first)), reserved = most >= 8 ? (most + 4) / 6 : 0;
+    int index[VALUES], at = out[0];
+    for (int by = 1; by < VALUES && n < end; by++) {
+        int k = space_near(s, at, by, index, VALUES);
+        for (int i = 0; i < k; i++) n = push(out, n, end, index[i]);
+    }
+    return n;
+}
+
+static int count_path(const struct space *s, const char *first)
+{
+    int n = 0;
+    for (int i = 0; i < s->n; i++) n += same_path(s->params[i], first);
+    return n;
+}
+
+int space_pick(const struct space *s, const char *first, const struct space_plan *plan, const char (*seeds)[256], int n_seeds,
+               unsigned long long seed, int *out)
+{
+    int n = push(out, 0, 1, space_find(s, first)), reserved = plan->most >= 8 ? (plan->most + 4) / 6 : 0, others = 0;
     if (!n) return 0;
-    n = push_steps(s, first, steps, most - reserved, out, n);
-    n = draw(s, first, 0, most - reserved, seed, out, n);
-    if (reserved) n = draw(s, first, 1, most, seed, out, n);
-    for (int i = 0; i < n_seeds; i++) n = push(out, n, most + n_seeds, space_find(s, seeds[i]));
+    if (count_path(s, first) <= plan->whole) n = push_path(s, first, plan->whole, out, n);
+    else {
+        n = push_near(s, 1 + plan->near, out, n);
+        n = draw(s, first, 0, n + plan->most - 1 - reserved, seed, out, n);
+        others = reserved ? plan->most : 0;      /* the path may have had fewer */
+    }
+    if (others < n + reserved) others = n + reserved;
+    n = draw(s, first, 1, others, seed, out, n);
+    for (int i = 0; i < n_seeds; i++) n = push(out, n, n + 1, space_find(s, seeds[i]));
     return n;
 }

@@ -17,15 +17,20 @@ int space_open(struct space *s, struct gen *g, const char *op, const char *shape
 void space_close(struct space *s);
 /* Its index, -1 if it is not legal. */
 int space_find(const struct space *s, const char *params);
-/* At most `most` different ones to try: `first` (the default), up to `steps` of its neighbours (space_steps), then a sample drawn by `seed`, all on
- * first's instruction path (which the roofline ranks highest) and, of eight or more, a sixth on others, or more where that path has no more; and beside
- * these the `seeds` (winners of other shapes) that are legal here: two tunes draw the same, whatever won before. out: [most + n_seeds]. Returns how
- * many. */
-int space_pick(const struct space *s, const char *first, int steps, const char (*seeds)[256], int n_seeds, int most, unsigned long long seed,
-               int *out);
+/* How many are tried. */
+struct space_plan {
+    int whole;     /* all of the default's path, where they are no more than that: then no chance decides what is found */
+    int near;      /* else so many of that path that differ from the default in one param, by the fewest values, beside: */
+    int most;      /* the default and a sample; of eight or more a sixth on other paths, or more where that path has no more */
+};
+/* Different ones to try: `first` (the default, on the path that the roofline ranks highest), what the plan says, drawn by `seed`, and beside these the
+ * `seeds` (winners of other shapes) that are legal here: two tunes draw the same, whatever won before. out: [max(whole, most + near) + most
+ * + n_seeds]. Returns how many. */
+int space_pick(const struct space *s, const char *first, const struct space_plan *plan, const char (*seeds)[256], int n_seeds,
+               unsigned long long seed, int *out);
 /* The instruction paths of legal ones, each once. Returns how many. */
 int space_paths(const struct space *s, char (*path)[24]);
-/* Legal ones that differ from `at` by one step in one param. Returns how many, at most `most`. */
-int space_steps(const struct space *s, int at, int *out, int most);
+/* Legal ones on at's path that differ from it in one param, by so many values (1: a step). Returns how many, at most `most`. */
+int space_near(const struct space *s, int at, int by, int *out, int most);
 
 #endif

@@ -1,12 +1,12 @@
 #include "trial.h"
 #include <string.h>
 
-static int make(struct trial_case *t, const struct ref_case *beside, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size,
+static int make(struct trial_case *t, struct ref_arena *arena, const struct ref_case *beside, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size,
                 unsigned long long seed, struct q_err *e)
 {
     memset(t, 0, sizeof *t);
     if (ref->args_bytes > sizeof t->args) return q_fail(e, Q_EINTERNAL, "%s: its arguments have more than %zu bytes", ref->op, sizeof t->args);
-    t->c = ref_case_open();
+    t->c = arena ? ref_case_open_in(arena) : ref_case_open();
     ref_case_borrow(t->c, beside);
     if (!ref->make(t->c, t->args, s, size, seed)) return Q_OK;
     trial_free(t);
@@ -16,7 +16,13 @@ static int make(struct trial_case *t, const struct ref_case *beside, const struc
 int trial_make(struct trial_case *t, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size, unsigned long long seed,
                struct q_err *e)
 {
-    return make(t, NULL, ref, s, size, seed, e);
+    return make(t, NULL, NULL, ref, s, size, seed, e);
+}
+
+int trial_make_in(struct trial_case *t, struct ref_arena *arena, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size,
+                  unsigned long long seed, struct q_err *e)
+{
+    return make(t, arena, NULL, ref, s, size, seed, e);
 }
 
 void trial_free(struct trial_case *t)
@@ -47,7 +53,7 @@ int trial_truth_make(struct trial_truth *t, const struct trial_truth *beside, co
                      const struct ref_size *size, unsigned long long seed, struct q_err *e)
 {
     memset(t, 0, sizeof *t);
-    int rc = make(&t->t, beside ? beside->t.c : NULL, ref, s, size, seed, e);
+    int rc = make(&t->t, NULL, beside ? beside->t.c : NULL, ref, s, size, seed, e);
     if (rc) return rc;
     t->begin = ref_case_copy(t->t.c);
     ref->run(t->t.args, s);

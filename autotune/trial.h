@@ -19,6 +19,9 @@ struct trial_case {
 /* Fresh: outputs are NaN, canaries around every buffer. size->parts: most members a team may have that runs on it. */
 int trial_make(struct trial_case *t, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size, unsigned long long seed,
                struct q_err *e);
+/* The same in the arena's memory, to be timed. */
+int trial_make_in(struct trial_case *t, struct ref_arena *arena, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size,
+                  unsigned long long seed, struct q_err *e);
 void trial_free(struct trial_case *t);
 /* One call of the kernel by every member of the team. */
 void trial_run(struct q_team *team, trial_fn fn, const void *args);

@@ -35,6 +35,12 @@ void ref_buf_half(struct ref_case *c, const void *data, double most);
 /* Cases, for the checkers (templates/ref_case.c). */
 struct ref_case *ref_case_open(void);
 void ref_case_close(struct ref_case *c);
+/* Memory of cases that are timed: their buffers lie one behind the other in huge pages, as a model's do. In single pages, each wherever it was free,
+ * the caches' sets and the page tables make a kernel faster or slower by up to a fifth, as chance has it. Its cases are closed before it. */
+struct ref_arena;
+struct ref_arena *ref_arena_open(void);
+void ref_arena_close(struct ref_arena *a);
+struct ref_case *ref_case_open_in(struct ref_arena *a);
 /* Weights that `from` has and `c` is still to make are taken from there: the same bytes for both, written by neither. `from` outlives
  * c's use. */
 void ref_case_borrow(struct ref_case *c, const struct ref_case *from);

@@ -1,7 +1,7 @@
 /* A case: the buffers of one trial, each between canaries, and the comparison of two cases.
  * Built with AddressSanitizer the canaries are poisoned instead, so that a read beyond a buffer shows as well. */
 #define _GNU_SOURCE
-#include "templates/ref.h"
+#include "templates/ref_case_impl.h"
 #include "templates/ref_pieces.h"
 #include <math.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@ struct buffer {
     enum ref_elem elem;
     size_t count, bytes;
     double tol, half;               /* half: absolute; 0: tol holds for every class */
-    unsigned char *block, *data;    /* block: owned unless borrowed, canary, data, canary; NULL in a copy */
+    unsigned char *block, *data;    /* block: owned unless borrowed or an arena's, canary, data, canary; NULL in a copy */
     int borrowed;
     struct ref_pieces kept;         /* of a copy: what the data was; no pieces in a case that runs, nor of a shared buffer */
 };
@@ -28,6 +28,7 @@ struct buffer {
 struct ref_case {
     int n;
     const struct ref_case *from;    /* may be borrowed from; NULL: nothing */
+    struct ref_arena *arena;        /* where its buffers lie; NULL: in memory of their own */
     struct buffer buf[MOST_BUFFERS];
 };
 
@@ -37,6 +38,13 @@ struct ref_case *ref_case_open(void)
 {
     struct ref_case *c = calloc(1, sizeof *c);
     if (!c) abort();
+    return c;
+}
+
+struct ref_case *ref_case_open_in(struct ref_arena *a)
+{
+    struct ref_case *c = ref_case_open();
+    c->arena = a;
     return c;
 }
 
@@ -68,7 +76,7 @@ void ref_case_close(struct ref_case *c)
         ref_pieces_free(&c->buf[i].kept);
         if (c->buf[i].borrowed) continue;
         if (c->buf[i].block) unguard(&c->buf[i]);
-        free(c->buf[i].block);
+        if (!c->arena) free(c->buf[i].block);
     }
     free(c);
 }
@@ -106,8 +114,8 @@ void *ref_buf(struct ref_case *c, const char *name, enum ref_role role, enum ref
     struct buffer *b = add_buffer(c, name, role, elem, count, tol);
     b->block = borrow_scratch(c->from, b);
     b->borrowed = b->block != NULL;
-    if (!b->block && !(b->block = aligned_alloc(64, block_bytes(b)))) abort();
-    if (!b->borrowed) ask_huge_pages(b->block, block_bytes(b));
+    if (!b->block && !(b->block = c->arena ? ref_arena_take(c->arena, block_bytes(b)) : aligned_alloc(64, block_bytes(b)))) abort();
+    if (!b->borrowed && !c->arena) ask_huge_pages(b->block, block_bytes(b));
     b->data = b->block + CANARY;
     if (!is_shared(b)) ref_blank(b->data, b->bytes);
     unguard(b);

@@ -65,17 +65,17 @@ static void test_default_first_and_winners_of_others_beside_what_is_drawn(void *
     int picked[24], again[24];
     default_params("matmul", SHAPE, first);
     int at = 0;
-    assert_int_equal(space_pick(&s, first, 0, NULL, 0, 12, 7, again), 12);
+    assert_int_equal(space_pick(&s, first, &(struct space_plan){ 0, 0, 12 }, NULL, 0, 7, again), 12);
     assert_int_equal(again[0], space_find(&s, first));
     for (int i = 0; i < 12; i++) at += again[i] == at;      /* one that is not drawn */
     strcpy(seeds[0], s.params[at]);
-    int n = space_pick(&s, first, 0, (const char (*)[256])seeds, 2, 12, 7, picked);
+    int n = space_pick(&s, first, &(struct space_plan){ 0, 0, 12 }, (const char (*)[256])seeds, 2, 7, picked);
     assert_int_equal(n, 13);
     assert_memory_equal(picked, again, 12 * sizeof *picked);      /* what won before changes nothing about what is drawn */
     assert_int_equal(picked[12], at);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < i; j++) assert_int_not_equal(picked[i], picked[j]);
-    space_pick(&s, first, 0, (const char (*)[256])seeds, 2, 12, 8, again);
+    space_pick(&s, first, &(struct space_plan){ 0, 0, 12 }, (const char (*)[256])seeds, 2, 8, again);
     assert_memory_not_equal(picked, again, 12 * sizeof *picked);
     space_close(&s);
 }
@@ -93,9 +93,9 @@ static void test_the_best_path_gets_most(void **state)
     char first[256];
     int picked[24];
     default_params("matvec", SHAPE, first);
-    assert_int_equal(space_pick(&s, first, 0, NULL, 0, 24, 1, picked), 24);
+    assert_int_equal(space_pick(&s, first, &(struct space_plan){ 0, 0, 24 }, NULL, 0, 1, picked), 24);
     assert_int_equal(on_path(&s, picked, 24, "isa=avx512vnni"), 20);
-    assert_int_equal(space_pick(&s, first, 0, NULL, 0, 6, 1, picked), 6);
+    assert_int_equal(space_pick(&s, first, &(struct space_plan){ 0, 0, 6 }, NULL, 0, 1, picked), 6);
     assert_int_equal(on_path(&s, picked, 6, "isa=avx512vnni"), 6);
     space_close(&s);
 }
@@ -106,13 +106,27 @@ static void test_neighbours_of_the_default_come_before_the_draw(void **state)
     char first[256];
     int picked[24], steps[32];
     default_params("matvec", SHAPE, first);
-    int n = space_steps(&s, space_find(&s, first), steps, 32), beside = 0;
-    assert_int_equal(space_pick(&s, first, 3, NULL, 0, 8, 1, picked), 8);
+    int n = space_near(&s, space_find(&s, first), 1, steps, 32), beside = 0;
+    assert_true(n >= 3);
+    assert_int_equal(space_pick(&s, first, &(struct space_plan){ 0, 3, 8 }, NULL, 0, 1, picked), 11);
     for (int i = 1; i < 4; i++)
         for (int j = 0; j < n; j++) beside += steps[j] == picked[i];
     assert_int_equal(beside, 3);
-    assert_int_equal(on_path(&s, picked, 8, "isa=avx512vnni"), 6);
-    assert_int_equal(space_pick(&s, first, 32, NULL, 0, 3, 1, picked), 3);
+    assert_int_equal(on_path(&s, picked, 11, "isa=avx512vnni"), 9);
+    space_close(&s);
+}
+
+static void test_a_path_with_few_is_tried_whole(void **state)
+{
+    struct space s = open_space("matmul", SHAPE);
+    char first[256];
+    int picked[128], all = 0;
+    default_params("matmul", SHAPE, first);
+    for (int i = 0; i < s.n; i++) all += strstr(s.params[i], "isa=avx512vnni") != NULL;
+    assert_int_equal(space_pick(&s, first, &(struct space_plan){ all, 4, 8 }, NULL, 0, 1, picked), all + 2);
+    assert_int_equal(on_path(&s, picked, all + 2, "isa=avx512vnni"), all);
+    assert_string_equal(s.params[picked[0]], first);
+    assert_int_equal(space_pick(&s, first, &(struct space_plan){ all - 1, 4, 8 }, NULL, 0, 1, picked), 12);
     space_close(&s);
 }
 
@@ -120,7 +134,7 @@ static void test_a_default_outside_the_space_picks_nothing(void **state)
 {
     struct space s = open_space("rmsnorm", "n=256,out=q8");
     int picked[4];
-    assert_int_equal(space_pick(&s, "isa=abacus", 4, NULL, 0, 4, 1, picked), 0);
+    assert_int_equal(space_pick(&s, "isa=abacus", &(struct space_plan){ 0, 4, 4 }, NULL, 0, 1, picked), 0);
     assert_int_equal(space_find(&s, "isa=abacus"), -1);
     space_close(&s);
 }
@@ -130,7 +144,7 @@ static void test_steps_are_one_value_of_one_param(void **state)
     struct space s = open_space("matmul", SHAPE);
     int at = space_find(&s, "isa=avx512vnni,fma=hw,tm=2,tn=4,chain=chunk"), steps[32], seen = 0;
     assert_true(at >= 0);
-    int n = space_steps(&s, at, steps, 32);
+    int n = space_near(&s, at, 1, steps, 32);
     for (int i = 0; i < n; i++) {
         const char *p = s.params[steps[i]];
         assert_int_not_equal(steps[i], at);
@@ -140,7 +154,7 @@ static void test_steps_are_one_value_of_one_param(void **state)
         assert_null(strstr(p, "tn=8"));
     }
     assert_int_equal(seen, 15);
-    assert_true(space_steps(&s, at, steps, 2) == 2);
+    assert_true(space_near(&s, at, 1, steps, 2) == 2);
     space_close(&s);
 }
 
@@ -225,6 +239,7 @@ int main(void)
         cmocka_unit_test(test_default_first_and_winners_of_others_beside_what_is_drawn),
         cmocka_unit_test(test_the_best_path_gets_most),
         cmocka_unit_test(test_neighbours_of_the_default_come_before_the_draw),
+        cmocka_unit_test(test_a_path_with_few_is_tried_whole),
         cmocka_unit_test(test_a_default_outside_the_space_picks_nothing),
         cmocka_unit_test(test_steps_are_one_value_of_one_param),
         cmocka_unit_test(test_sizes_of_a_bucket_lie_in_it),
