@@ -1,6 +1,8 @@
 #include "cards.h"
 #include "embed.h"
+#include "runtime/card.h"
 #include "runtime/data_file.h"
+#include "runtime/plain.h"
 #include "source.h"
 #include <dirent.h>
 #include <stdlib.h>
@@ -57,7 +59,8 @@ static int check_fields(struct data_file *d, const char *where, struct q_err *e)
 static int check_key(struct data_file *d, const char *text, struct q_err *e)
 {
     const char *key = data_file_text(d, "key");
-    if (key && strchr(key, ':') && strlen(key) < CARD_KEY) return Q_OK;
+    struct q_card card;
+    if (key && strchr(key, ':') && strlen(key) < CARD_KEY) return card_parse(&card, key, e);
     return q_fail(e, Q_EINPUT, "card '%.300s': expected key = \"cpu:...\" or key = \"cuda:...\" in the file, found %.200s", text, key ? key : "none");
 }
 
@@ -87,18 +90,25 @@ int gen_card_key(const char *dir, const char *text, char key[CARD_KEY], struct q
 
 /* --- for people --------------------------------------------------------------------------------------------------------- */
 
-static const char *or_none(const char *text) { return text ? text : ""; }
+/* A file of others may hold what a terminal obeys. */
+static void print_text(FILE *f, const char *text) { plain_print(f, text ? text : "", text ? strlen(text) : 0); }
 
 /* "a" or { "a", "b" } as "a [b]". */
 static void print_fact(FILE *f, struct data_file *d)
 {
     int fact = lua_gettop(d->L);
-    if (lua_type(d->L, fact) == LUA_TSTRING) fprintf(f, "  %s\n", lua_tostring(d->L, fact));
-    else {
-        lua_rawgeti(d->L, fact, 1);
+    int alone = lua_type(d->L, fact) == LUA_TSTRING;
+    if (alone) lua_pushvalue(d->L, fact);
+    else lua_rawgeti(d->L, fact, 1);
+    fputs("  ", f);
+    print_text(f, lua_tostring(d->L, -1));
+    if (!alone) {
         lua_rawgeti(d->L, fact, 2);
-        fprintf(f, "  %s [%s]\n", lua_tostring(d->L, -2), lua_tostring(d->L, -1));
+        fputs(" [", f);
+        print_text(f, lua_tostring(d->L, -1));
+        fputs("]", f);
     }
+    fputs("\n", f);
     lua_settop(d->L, fact);
 }
 
@@ -120,7 +130,8 @@ int gen_card_show(FILE *f, const char *dir, const char *text, struct q_err *e)
     struct data_file d;
     int rc = open_card(&d, dir, text, e);
     if (rc) return rc;
-    fprintf(f, "%s\n%s\n", or_none(data_file_text(&d, "title")), data_file_text(&d, "key"));
+    print_text(f, data_file_text(&d, "title"));
+    fprintf(f, "\n%s\n", data_file_text(&d, "key"));
     print_facts(f, &d, "measured", "measured by this program:");
     print_facts(f, &d, "published", "published by others:");
     print_facts(f, &d, "unknown", "measured by nobody:");
@@ -168,7 +179,8 @@ static int list_one(FILE *f, const char *dir, const char *name, struct q_err *e)
     struct data_file d;
     int rc = open_card(&d, dir, name, e);
     if (rc) return rc;
-    fprintf(f, "%-16s %-44s %s\n", name, or_none(data_file_text(&d, "title")), data_file_text(&d, "key"));
+    const char *title = data_file_text(&d, "title");
+    fprintf(f, "%-16s %-44s %s\n", name, title ? title : "", data_file_text(&d, "key"));
     data_file_close(&d);
     return Q_OK;
 }

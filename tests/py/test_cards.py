@@ -103,6 +103,14 @@ def test_a_wrong_card_file_is_one_line(tmp_path, text, part):
     for program in (["quarry-gen", "rmsnorm", "--shape", "n=96,out=f32"], ["quarry-tune", "list"]):
         done = run(tmp_path, *program, "--card", tmp_path / "quarter.lua")
         assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1 and part in done.stderr, done.stderr
+    shown = run(tmp_path, "quarry-gen", "--cards", tmp_path / "quarter.lua")
+    assert shown.returncode == 2 and shown.stdout == "" and shown.stderr.count("\n") == 1 and part in shown.stderr, shown.stderr
+
+
+def test_a_card_file_steers_no_terminal(tmp_path):
+    (tmp_path / "odd.lua").write_text(r"return { key = 'cuda:sm_75', title = 'a\27[2Jb', published = { 'c\27d', { 'e', 'f\27g' } } }")
+    shown = run(tmp_path, "quarry-gen", "--cards", tmp_path / "odd.lua").stdout
+    assert "\x1b" not in shown and "a?[2Jb" in shown and "  c?d\n  e [f?g]\n" in shown
 
 
 @pytest.mark.parametrize("change, part", [
