@@ -1,4 +1,5 @@
 #include "contest_impl.h"
+#include "race_impl.h"
 #include "runtime/ceilings.h"
 #include <errno.h>
 #include <math.h>
@@ -230,6 +231,14 @@ int contest_heat(struct contest *t, int from, int *best, struct q_err *e)
 
 /* --- a contest --------------------------------------------------------------------------------------------------------- */
 
+/* A card is hardly used by others while it is tuned. */
+static void note_rival(struct contest *t, int best, int rival)
+{
+    if (rival < 0 || t->race.on_card) return;
+    strcpy(t->out->rival, t->c[rival].k.params);
+    t->out->rival_first = race_before(t->r, rival, best);
+}
+
 static void conclude(struct contest *t, int best, const struct duel *d)
 {
     contest_note_ties(t, best);
@@ -251,13 +260,14 @@ int contest_ready(struct contest *t, struct q_err *e)
 static int run(struct contest *t, const char (*seeds)[256], int n_seeds, int most, int climbs, struct q_err *e)
 {
     struct duel d;
-    int best = 0, rc = pick(t, seeds, n_seeds, most, e);
+    int best = 0, rival = -1, rc = pick(t, seeds, n_seeds, most, e);
     if (!rc) rc = contest_ready(t, e);
     if (!rc) rc = contest_race(t, 0, 0, &best, e);
     if (!rc && t->env->effort->whole) rc = contest_try_rest(t, &best, e);
     else if (!rc) rc = contest_climb(t, climbs, &best, e);
-    if (!rc) rc = contest_finish(t, &best, &d, e);
+    if (!rc) rc = contest_finish(t, &best, &rival, &d, e);
     if (!rc) conclude(t, best, &d);
+    if (!rc) note_rival(t, best, rival);
     return rc;
 }
 

@@ -22,6 +22,7 @@ struct effort {
     int buckets;              /* whether steps of each bucket get winners of their own; else one winner serves all */
     double budget_us;         /* of measuring, a race */
     int whole;                /* whether all legal candidates are tried, race after race */
+    int brief;                /* whether a good one will do: the best of a race, without a final */
 };
 
 struct contest_env {
@@ -47,6 +48,8 @@ struct outcome {
     struct duel duel;         /* of the two */
     char ties[CONTEST_TIES][256];    /* params of others inside the winner's tie band */
     int n_ties;
+    char rival[256];          /* params that may be RACE_DOUBT ahead of the winner, since others used the CPU: worth another look. "": none */
+    int rival_first;          /* whether these win a tie with it */
     int total, legal, tried, failed, known_bad;
     char first_failure[512];  /* one line, "" if none failed */
 };

@@ -51,8 +51,8 @@ int contest_heat(struct contest *t, int from, int *best, struct q_err *e);
 int contest_race(struct contest *t, int champion, int from, int *best, struct q_err *e);
 /* Neighbours of the best, at most `climbs` times, where space is left for them. */
 int contest_climb(struct contest *t, int climbs, int *best, struct q_err *e);
-/* The last race: *best is then the winner, by race_final; *d: the default against it. */
-int contest_finish(struct contest *t, int *best, struct duel *d, struct q_err *e);
+/* The last race: *best is then the winner, by race_final; *rival: as it tells, -1: nobody; *d: the default against the winner. */
+int contest_finish(struct contest *t, int *best, int *rival, struct duel *d, struct q_err *e);
 
 /* --- contest_heats.c --- */
 

@@ -40,15 +40,16 @@ static void take_results(struct contest *t, const int *of, int n, const struct r
 }
 
 /* Races candidates of[0] (the default) to of[n - 1]; their samples and scores are then those of this race. d NULL: *won is the one with the least
- * score; else it is the choice of a final, with its duel. */
-static int race_these(struct contest *t, const int *of, int n, int *won, struct duel *d, struct q_err *e)
+ * score; else it is the choice of a final, with its rival and duel. */
+static int race_these(struct contest *t, const int *of, int n, int *won, int *rival, struct duel *d, struct q_err *e)
 {
     struct racer *r = calloc(RACE_MOST, sizeof *r);
     if (!r) return q_fail(e, Q_EMEM, "no memory for a race");
     enter(t, of, n, r);
-    int rc = d ? race_final(&t->race, r, n, won, d, e) : race_run(&t->race, r, n, won, e);
+    int rc = d ? race_final(&t->race, r, n, won, rival, d, e) : race_run(&t->race, r, n, won, e);
     take_results(t, of, n, r);
     if (!rc) *won = of[*won];
+    if (!rc && d) *rival = *rival < 0 ? -1 : of[*rival];
     free(r);
     return rc;
 }
@@ -58,7 +59,7 @@ int contest_race(struct contest *t, int champion, int from, int *best, struct q_
     int of[RACE_MOST], n = 0, won = 0;
     for (int i = 0; i < t->n; i++)
         if (t->c[i].usable && (!i || i == champion || i >= from)) of[n++] = i;
-    int rc = race_these(t, of, n, &won, NULL, e);
+    int rc = race_these(t, of, n, &won, NULL, NULL, e);
     *best = rc ? 0 : won;
     return rc;
 }
@@ -132,9 +133,10 @@ static int finalists(const struct contest *t, int best, int of[FINAL])
 
 /* Everyone who is close to the best once more, beside one another and the default: so that the winner does not depend on who met whom in which
  * race. */
-int contest_finish(struct contest *t, int *best, struct duel *d, struct q_err *e)
+int contest_finish(struct contest *t, int *best, int *rival, struct duel *d, struct q_err *e)
 {
     int of[FINAL], n = finalists(t, *best, of);
+    *rival = -1;
     memset(d, 0, sizeof *d);
-    return n < 2 ? Q_OK : race_these(t, of, n, best, d, e);
+    return n < 2 || t->env->effort->brief ? Q_OK : race_these(t, of, n, best, rival, d, e);
 }

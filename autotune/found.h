@@ -12,6 +12,8 @@ struct found {
     int fresh;                 /* measured in this run, to be written */
     char blamed[256];          /* params that the gate took away, "" if it did not; and their object */
     char blamed_object[65];
+    char rival[256];           /* params that may be better, and whether they win a tie (struct outcome); "": none */
+    int rival_first;
     int again;                 /* recorded before, built and checked again in this run, to be written */
 };
 

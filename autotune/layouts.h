@@ -9,7 +9,7 @@ enum { LAYOUTS = 4 };
 struct layouts {
     char name[LAYOUTS][24];   /* in: name[0] is the default */
     int n;
-    double us[LAYOUTS];       /* out: of a request that reads 512 tokens in one step and answers 128 one by one; 0: dropped, over twice as slow */
+    double us[LAYOUTS];       /* out: of a request that reads 512 tokens in one step and answers 128 one by one; 0: dropped, 1.3 times as slow */
     int best;                 /* 0 unless another is certainly better by a step (RACE_STEP); of those the first that none is a step better than */
     double gain;
     double saved[LAYOUTS];    /* of the default's time, each; less than none where it takes longer */

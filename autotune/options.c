@@ -38,7 +38,7 @@ static const struct help usages[] = {
 #define BUILDS " tune plan explain verify compare list export build import contribute "
 
 static const struct help options[] = {
-    { " tune plan ", "  --effort E           normal (default): measure about 24 candidates an op; quick: about 6;\n"
+    { " tune plan ", "  --effort E           normal (default): measure 20 to 60 candidates a shape; quick: about 6;\n"
                      "                       exhaustive: every legal one, which may take hours;\n"
                      "                       none: default params, nothing is measured\n" },
     { OF_MODEL, "  -m FILE              the model, a GGUF file\n"

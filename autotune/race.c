@@ -250,6 +250,8 @@ void race_judge(const struct race *race, const struct racer *a, const struct rac
 
 int race_is_undecided(double gain, double edge, double noise) { return noise > FINE && fabs(gain - edge) < SURE * noise; }
 
+double race_at_most(double gain, double noise) { return gain + SURE * noise; }
+
 int race_choose(const int *of, int k, race_gains gains, const void *arg, int *choice, char *more)
 {
     int open = 0;

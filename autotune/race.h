@@ -20,6 +20,7 @@ enum { RACE_SAMPLES = 128, RACE_MOST = 64 };
 /* What a choice must gain at least. Two tunes that measured without error would stand that far apart at most; the other half of a tie is there for
  * the errors of both. */
 #define RACE_STEP 0.01
+#define RACE_DOUBT 0.03      /* who may be that far ahead of the choice is worth another look */
 
 struct racer {
     struct measure_kernel kernel;            /* its texts borrowed */
@@ -67,6 +68,8 @@ double race_middle(const double *v, int n);
 double race_noise(const double *v, int n);
 /* Whether more samples may tell otherwise on which side of `edge` a gain is. */
 int race_is_undecided(double gain, double edge, double noise);
+/* What a gain may be at most, as far as its noise tells. */
+double race_at_most(double gain, double noise);
 
 /* The nearer to none of what two estimates tell of a gain; 0 where one tells a gain and the other a loss. */
 double race_both(double a, double b);
@@ -88,8 +91,9 @@ int race_run(const struct race *race, struct racer *r, int n, int *best, struct 
  * place, the default, the canonical class, the least `order`) each must gain RACE_STEP over the one chosen before it, and more than the noise of
  * their paired times. So the choice does not hang on who is fastest by a hair, and whoever is chosen is hardly farther behind the fastest than
  * that. Laps go on for those of whom it is not certain yet on which side of that step they are, until it is, or as far as the budget goes.
+ * *rival: the one that may be ahead of the chosen by RACE_DOUBT, or most beyond it, as far as the laps' noise tells; -1: nobody.
  * *d: the default against the chosen, from the same laps; all zero where they are one. Errors as race_run's. */
-int race_final(const struct race *race, struct racer *r, int n, int *choice, struct duel *d, struct q_err *e);
+int race_final(const struct race *race, struct racer *r, int n, int *choice, int *rival, struct duel *d, struct q_err *e);
 /* Base against best, turn by turn; more turns where it is not certain yet whether they are a tie (RACE_TIE). */
 int race_duel(const struct race *race, struct racer *base, struct racer *best, struct duel *d, struct q_err *e);
 

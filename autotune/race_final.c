@@ -76,7 +76,23 @@ static int conclude(struct final *f, int *choice, struct duel *d)
     return open;
 }
 
-int race_final(const struct race *race, struct racer *r, int n, int *choice, struct duel *d, struct q_err *e)
+/* Of those that were timed to the end: the others are known to be behind. */
+static int rival_of(const struct final *f, int choice)
+{
+    double most = RACE_DOUBT;
+    int rival = -1;
+    for (int i = 0; i < f->n; i++) {
+        struct duel d;
+        if (i == choice || !f->timed[i] || !runs(&f->r[i])) continue;
+        race_judge(f->race, &f->r[choice], &f->r[i], f->done, &d);
+        if (race_at_most(d.gain, d.noise) < most) continue;
+        most = race_at_most(d.gain, d.noise);
+        rival = i;
+    }
+    return rival;
+}
+
+int race_final(const struct race *race, struct racer *r, int n, int *choice, int *rival, struct duel *d, struct q_err *e)
 {
     struct final f = { .race = race, .r = r, .n = n };
     const int *range = laps[race->on_card != 0];
@@ -86,6 +102,7 @@ int race_final(const struct race *race, struct racer *r, int n, int *choice, str
         f.timed[i] = 1;
     }
     *choice = 0;
+    *rival = -1;
     memset(d, 0, sizeof *d);
     while (!rc && !r[0].bad && (f.done < least || (open && f.done < RACE_SAMPLES && f.spent < SHARE * race->budget_us))) {
         if ((rc = one_lap(&f, e)) || f.done < least) continue;
@@ -94,5 +111,6 @@ int race_final(const struct race *race, struct racer *r, int n, int *choice, str
     }
     if (!rc && r[0].bad) rc = q_fail(e, Q_EINTERNAL, "%s: %s", r[0].kernel.symbol, r[0].why);
     for (int i = 0; i < n; i++) race_score(race, &r[0], &r[i]);
+    if (!rc) *rival = rival_of(&f, *choice);
     return rc;
 }

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 static const struct effort efforts[] = {
-    { "quick", 6, 1, 2, 1, 0, 0, 0.25e6, 0 },
-    { "normal", 24, 8, 4, 4, 3, 1, 1.2e6, 0 },
-    { "exhaustive", RACE_MOST, RACE_MOST, 4, 16, 0, 1, 3e6, 1 },
+    { "quick", 6, 1, 2, 1, 0, 0, 0.25e6, 0, 0 },
+    { "normal", 24, 8, 4, 4, 3, 1, 1.2e6, 0, 0 },
+    { "exhaustive", RACE_MOST, RACE_MOST, 4, 16, 0, 1, 3e6, 1, 0 },
 };
 
 const struct effort *effort_find(const char *name)
@@ -220,6 +220,8 @@ int tune_problem(struct tuner *t, const struct q_problem *p, struct q_err *e)
     f->record = out.record;
     f->base = out.base;
     f->fresh = 1;
+    strcpy(f->rival, out.rival);
+    f->rival_first = out.rival_first;
     tune_note_won(t, &out.record, &out.base, &out);
     progress_outcome(&t->progress, p, &out);
     return Q_OK;
@@ -293,7 +295,7 @@ static int tune_problems(struct tuner *t, struct q_problem_list *l, struct q_err
     t->progress.done = 0;
     t->progress.start = clock_s();
     for (int i = 0; i < n && !rc; i++) rc = settle_problem(t, &l->p[i], e);
-    return rc;
+    return rc ? rc : tune_look_twice(t, e);
 }
 
 /* --- the end ----------------------------------------------------------------------------------------------------------- */

@@ -52,6 +52,14 @@ void tune_tell_why(struct tuner *t, const struct q_problem *p, enum recorded sta
 /* Looks at a recorded winner again: it stays when it is right and no worse than the default params; else p is tuned anew. */
 int tune_again(struct tuner *t, const struct q_problem *p, const struct record *old, struct q_err *e);
 
+/* --- tune_twice.c --- */
+
+/* Where a final left a rival, winner and rival meet once more, minutes later, and that duel decides. As many as a few seconds allow; errors of one
+ * problem leave it as it is. */
+int tune_look_twice(struct tuner *t, struct q_err *e);
+/* What such a duel, of those of f in the order in which they win ties, means for f. Non-zero: its winner is another one now. */
+int tune_take_duel(struct found *f, const struct outcome *out);
+
 /* --- tune_resume.c --- */
 
 /* Takes the card for this tune, once; where another holds it, waits. A journal that cannot be had is told, and no error. */

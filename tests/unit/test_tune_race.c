@@ -191,14 +191,20 @@ static void test_most_samples_go_to_the_best(void **state)
     free(r);
 }
 
-static int final(struct machine *m, struct racer *r, int n, struct duel *d)
+static int final_with_rival(struct machine *m, struct racer *r, int n, int *rival, struct duel *d)
 {
     struct measurer table = table_of(m);
     struct race race = race_of(&table);
     struct q_err e;
     int choice;
-    assert_int_equal(race_final(&race, r, n, &choice, d, &e), Q_OK);
+    assert_int_equal(race_final(&race, r, n, &choice, rival, d, &e), Q_OK);
     return choice;
+}
+
+static int final(struct machine *m, struct racer *r, int n, struct duel *d)
+{
+    int rival;
+    return final_with_rival(m, r, n, &rival, d);
 }
 
 static void test_a_tie_goes_to_the_default_then_to_canonical_then_by_order(void **state)
@@ -292,7 +298,6 @@ static void test_the_recorded_winner_holds_its_place(void **state)
     free(r);
 }
 
-/* Laps are for those of whom something is to be known. */
 /* Of kernels that are alike, beside a slower one that leaves much behind for the next: each follows each, so that the default is as good as the rest. */
 static void test_whom_one_follows_does_not_choose(void **state)
 {
@@ -304,13 +309,13 @@ static void test_whom_one_follows_does_not_choose(void **state)
             struct racer *r = racers();
             struct duel d;
             struct q_err e;
-            int best;
+            int best, rival;
             m.noise = 0.01;
             m.heat = 0.05;
             m.hot = n - 1;
             m.us[m.hot][0] = m.us[m.hot][1] = 102;
             race.on_card = on_card;
-            assert_int_equal(race_final(&race, r, n, &best, &d, &e), Q_OK);
+            assert_int_equal(race_final(&race, r, n, &best, &rival, &d, &e), Q_OK);
             assert_int_equal(best, 0);
             for (int a = 0; a < n; a++)
                 for (int b = 0; b < n; b++) assert_true(a == b || m.behind[a][b] > 0);
@@ -318,6 +323,25 @@ static void test_whom_one_follows_does_not_choose(void **state)
         }
 }
 
+static void test_who_may_be_far_ahead_is_told(void **state)
+{
+    struct machine m = even(300);
+    struct racer *r = racers();
+    struct duel d;
+    int rival;
+    m.us[1][0] = m.us[1][1] = 270;
+    assert_int_equal(final_with_rival(&m, r, 3, &rival, &d), 1);
+    assert_int_equal(rival, -1);
+    free(r);
+    r = racers();
+    m.noise = 0.3;          /* as where others use the machine all the time */
+    m.us[1][0] = m.us[1][1] = 292;
+    int choice = final_with_rival(&m, r, 2, &rival, &d);
+    assert_int_equal(rival, 1 - choice);
+    free(r);
+}
+
+/* Laps are for those of whom something is to be known. */
 static void test_a_final_asks_only_what_is_open(void **state)
 {
     struct machine m = even(300);
@@ -368,7 +392,7 @@ static int tune(struct machine m, int on_card, unsigned long long seed)
     struct race race = { .m = &table, .slot = 3, .n_sizes = 2, .weight = { 0.75, 0.25 }, .budget_us = 1.2e6, .on_card = on_card };
     struct q_err e;
     struct duel d;
-    int best, choice, n = 0, of[KERNELS];
+    int best, choice, rival, n = 0, of[KERNELS];
     m.seed = seed;
     assert_int_equal(race_run(&race, all, KERNELS, &best, &e), Q_OK);
     for (int i = 0; i < KERNELS; i++) {
@@ -376,7 +400,7 @@ static int tune(struct machine m, int on_card, unsigned long long seed)
         r[n] = (struct racer){ .kernel = all[i].kernel, .order = i };
         of[n++] = i;
     }
-    assert_int_equal(race_final(&race, r, n, &choice, &d, &e), Q_OK);
+    assert_int_equal(race_final(&race, r, n, &choice, &rival, &d, &e), Q_OK);
     free(all);
     free(r);
     return of[choice];
@@ -553,6 +577,7 @@ int main(void)
         cmocka_unit_test(test_an_undecided_duel_takes_more_turns),
         cmocka_unit_test(test_the_recorded_winner_holds_its_place),
         cmocka_unit_test(test_whom_one_follows_does_not_choose),
+        cmocka_unit_test(test_who_may_be_far_ahead_is_told),
         cmocka_unit_test(test_a_final_asks_only_what_is_open),
         cmocka_unit_test(test_two_tunes_end_within_two_per_cent),
         cmocka_unit_test(test_a_failing_candidate_fails_alone),
