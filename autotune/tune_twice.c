@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#define ALL_S 20.0     /* seconds for all of them */
+#define ALL_S 12.0     /* seconds for all of them */
 
 int tune_take_duel(struct found *f, const struct outcome *out)
 {
@@ -13,7 +13,9 @@ int tune_take_duel(struct found *f, const struct outcome *out)
     const struct record *won = d->accepted ? &out->record : &out->base;
     if (!strcmp(won->params, f->record.params)) return 0;
     double had = 1 - f->record.gain, step = d->accepted ? 1 - d->gain : 1 / (1 - d->gain);     /* times, in relation to the default's */
+    double base_us = f->record.base_us;      /* of the final, as f->base is */
     f->record = *won;
+    f->record.base_us = base_us;
     f->record.gain = strcmp(won->params, won->base_params) ? fmax(1 - had * step, 0) : 0;
     return 1;
 }
