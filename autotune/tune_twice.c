@@ -20,6 +20,14 @@ int tune_take_duel(struct found *f, const struct outcome *out)
     return 1;
 }
 
+/* What the journal tells of is the winner beside the default params. */
+static void note_taken(struct tuner *t, const struct found *f, struct outcome *out)
+{
+    out->duel.gain = f->record.gain;
+    out->duel.accepted = strcmp(f->record.params, f->record.base_params) != 0;
+    tune_note_won(t, &f->record, &f->base, out);
+}
+
 static int look_again(struct tuner *t, struct found *f, struct q_err *e)
 {
     struct outcome out;
@@ -28,12 +36,13 @@ static int look_again(struct tuner *t, struct found *f, struct q_err *e)
     strcpy(before, f->record.params);
     int rc = contest_pair(&t->env, &f->problem, f->rival_first ? f->rival : before, f->rival_first ? before : f->rival, &out, &why);
     if (rc) return tune_is_local(rc) ? Q_OK : q_fail(e, rc, "%s", why.text);
+    double apart = fabs(out.duel.gain);
     int changed = tune_take_duel(f, &out);
-    if (changed) tune_note_won(t, &f->record, &f->base, &out);
+    if (changed) note_taken(t, f, &out);
     progress_name(name, sizeof name, &f->problem);
     progress_difference(params, sizeof params, f->rival, before);
     progress_line(&t->progress, "a second look at %s: %s %s, %.1f %% apart", name, params, changed ? "takes the place" : "does not take the place",
-                  100 * fabs(out.duel.gain));
+                  100 * apart);
     return Q_OK;
 }
 
