@@ -2,6 +2,7 @@
 #include "gen/cards.h"
 #include "runtime/kv_format.h"
 #include "runtime/device.h"
+#include "runtime/option_words.h"
 #include "tune.h"
 #include "verbs.h"
 #include <getopt.h>
@@ -86,6 +87,7 @@ static void usage(FILE *f, const struct verb *v)
 enum { O_EFFORT = 256, O_PRESET, O_TYPE, O_NUMERICS, O_KV_K, O_KV_V, O_SPARSE, O_CARD, O_DEVICE, O_TUNES, O_CACHE, O_CC, O_NVRTC, O_GENERATOR, O_JSON,
        O_MEASURED, O_TABLE, O_ROOFS, O_SIGN, O_BINARIES, O_NEW, O_REMOVE, O_VERSION, O_HELP };
 
+static const char shorts[] = ":m:t:j:o:h";
 static const struct option longs[] = {
     { "effort", 1, NULL, O_EFFORT },     { "preset", 1, NULL, O_PRESET },   { "type", 1, NULL, O_TYPE },
     { "numerics", 1, NULL, O_NUMERICS }, { "kv-k", 1, NULL, O_KV_K },       { "kv-v", 1, NULL, O_KV_V },
@@ -137,16 +139,27 @@ static const char **slot_of(struct options *o, struct raw *r, int c)
 /* After getopt's '?': optopt is a short option's letter, an option's code where a long one got a value that it does not take, or 0. */
 static int unknown_option(char **argv, struct q_err *e)
 {
-    char letter[3] = { '-', (char)optopt, 0 };
-    return q_fail(e, Q_EINPUT, "unknown option '%s'", optopt > 0 && optopt < 256 ? letter : argv[optind - 1]);
+    char letter[3] = { '-', (char)optopt, 0 }, meant[60];
+    const char *name = optopt > 0 && optopt < 256 ? letter : argv[optind - 1];
+    option_near(meant, sizeof meant, name, longs);
+    return q_fail(e, Q_EINPUT, "unknown option '%s'%s", name, meant);
+}
+
+/* Of the word that getopt reads next, which would take `-ctk` for `-c tk`. */
+static int check_word(int argc, char **argv, struct q_err *e)
+{
+    const char *word = option_next_word(argc, argv);
+    const char *instead = option_instead("tune", word, shorts, longs), *two = option_one_dash(word, longs);
+    if (instead) return q_fail(e, Q_EINPUT, "unknown option '%.60s': %s", word, instead);
+    return two ? q_fail(e, Q_EINPUT, "unknown option '%.60s'; is '--%s' meant?", word, two) : Q_OK;
 }
 
 static int find_verb(struct options *o, const char *word, struct q_err *e)
 {
-    char names[160];
+    char names[160], meant[60];
     verb_names(names, sizeof names);
     o->verb = verb_find(word);
-    if (!o->verb) return q_fail(e, Q_EINPUT, "verb: expected %s, found '%s'", names, word);
+    if (!o->verb) return q_fail(e, Q_EINPUT, "verb: expected %s, found '%s'%s", names, word, verb_near(word, meant));
     if (o->n_args > o->verb->most_args)
         return q_fail(e, Q_EINPUT, "'%s': expected %s", o->args[o->verb->most_args], o->verb->most_args ? o->verb->args : "one verb");
     if (o->n_args < o->verb->least_args) return q_fail(e, Q_EINPUT, "%s: expected %s", o->verb->name, o->verb->args);
@@ -156,9 +169,9 @@ static int find_verb(struct options *o, const char *word, struct q_err *e)
 static int read_words(struct options *o, struct raw *r, int argc, char **argv, struct q_err *e)
 {
     const char *word = "tune";
-    int c, help = 0;
+    int c, wrong, help = 0;
     opterr = 0;
-    while ((c = getopt_long(argc, argv, ":m:t:j:o:h", longs, NULL)) != -1) {
+    while (!(wrong = check_word(argc, argv, e)) && (c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
         const char **slot = slot_of(o, r, c);
         if (r->n_given < 32) r->given[r->n_given++] = c;
         if (slot) *slot = optarg;
@@ -173,6 +186,7 @@ static int read_words(struct options *o, struct raw *r, int argc, char **argv, s
         else return unknown_option(argv, e);
         if (c == O_VERSION || c == O_HELP || c == 'h') o->done = 1;
     }
+    if (wrong) return wrong;
     if (help) usage(stdout, optind < argc ? verb_find(argv[optind]) : NULL);
     if (optind < argc) word = argv[optind++];
     o->args = argv + optind;

@@ -1,4 +1,5 @@
 #include "verbs.h"
+#include "runtime/option_words.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -32,4 +33,14 @@ void verb_names(char *dst, size_t cap)
     *dst = 0;
     for (int i = 0; i < N_VERBS && n < cap; i++)
         n += (size_t)snprintf(dst + n, cap - n, "%s%s", !i ? "" : i == N_VERBS - 1 ? " or " : ", ", verbs[i].name);
+}
+
+const char *verb_near(const char *word, char text[60])
+{
+    struct near n;
+    near_start(&n, word);
+    for (int i = 0; i < N_VERBS; i++) near_try(&n, verbs[i].name);
+    *text = 0;
+    if (n.best) snprintf(text, 60, "; is '%s' meant?", n.best);
+    return text;
 }

@@ -37,6 +37,8 @@ struct verb {
 const struct verb *verb_find(const char *name);
 /* "tune, list, ..." for errors. */
 void verb_names(char *dst, size_t cap);
+/* "; is 'list' meant?" where a verb's name is near, else ""; text. */
+const char *verb_near(const char *word, char text[60]);
 
 int verb_tune(const struct options *o, struct q_err *e);
 int verb_plan(const struct options *o, struct q_err *e);

@@ -2,6 +2,7 @@
 #include "cards.h"
 #include "gen.h"
 #include "runtime/card.h"
+#include "runtime/option_words.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,18 @@ static int usage(FILE *f)
 
 /* The value of an option that takes one; *i moves on. NULL: none is left. */
 static const char *value(int argc, char **argv, int *i) { return *i + 1 < argc ? argv[++*i] : NULL; }
+
+/* From names that valued_option and flag_option know. */
+static int unknown_option(const char *word, struct q_err *e)
+{
+    static const char *const names[] = {"--shape", "--params", "--card", "--numerics", "--dir", "--list", "--cards", "--space", "--hash", "--unit",
+                                        "--help", "--version"};
+    struct near n;
+    near_start(&n, word);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) near_try(&n, names[i]);
+    if (n.best) return q_fail(e, Q_EINPUT, "unknown option '%s'; is '%s' meant? (quarry-gen --help lists them)", word, n.best);
+    return q_fail(e, Q_EINPUT, "unknown option '%s' (quarry-gen --help lists them)", word);
+}
 
 static const char **valued_option(struct options *o, const char *name)
 {
@@ -61,7 +74,7 @@ static int parse(struct options *o, int argc, char **argv, struct q_err *e)
         if (v && !(*v = value(argc, argv, &i))) return q_fail(e, Q_EINPUT, "%s: expected a value (quarry-gen --help lists the options)", argv[i]);
         if (flag) *flag = 1;
         if (v || flag) continue;
-        if (argv[i][0] == '-') return q_fail(e, Q_EINPUT, "unknown option '%s' (quarry-gen --help lists them)", argv[i]);
+        if (argv[i][0] == '-') return unknown_option(argv[i], e);
         if (o->op) return q_fail(e, Q_EINPUT, "expected one op, found '%s' after '%s'", argv[i], o->op);
         o->op = argv[i];
     }

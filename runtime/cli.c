@@ -4,6 +4,7 @@
 #include "files.h"
 #include "fit.h"
 #include "kv_format.h"
+#include "option_words.h"
 #include "plain.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -98,13 +99,33 @@ static int wrong(const struct q_cli *c, const char *fmt, ...)
     return -1;
 }
 
-int cli_unknown(const struct q_cli *c, int opt, char **argv)
+/* For getopt's '?' and ':': the line about an option that there is not or that lacks its value. */
+static int unknown(const struct q_cli *c, int opt, char **argv, const struct option *longs)
 {
     const char letter[3] = {'-', (char)optopt, 0};
     const char *name = optopt > 0 && optopt < 256 ? letter : argv[optind - 1];   /* else 0, or a long option's code */
+    char meant[60];
+    option_near(meant, sizeof meant, name, longs);
     if (opt == ':') wrong(c, "%.60s needs a value", name);
-    else wrong(c, "unknown option '%.60s'", name);
-    return 2;
+    else wrong(c, "unknown option '%.60s'%s", name, meant);
+    return CLI_WRONG;
+}
+
+/* The option that getopt reads next, as a whole: what it would take apart, `-ngl` into `-n gl`. 0, or CLI_WRONG after a line. */
+static int foreign_word(const struct q_cli *c, int argc, char **argv, const char *shorts, const struct option *longs)
+{
+    const char *word = option_next_word(argc, argv);
+    const char *instead = option_instead(c->verb, word, shorts, longs), *two = option_one_dash(word, longs);
+    if (instead) wrong(c, "unknown option '%.60s': %s", word, instead);
+    else if (two) wrong(c, "unknown option '%.60s'; is '--%s' meant?", word, two);
+    return instead || two ? CLI_WRONG : 0;
+}
+
+int cli_next(const struct q_cli *c, int argc, char **argv, const char *shorts, const struct option *longs)
+{
+    if (foreign_word(c, argc, argv, shorts, longs)) return CLI_WRONG;
+    int opt = getopt_long(argc, argv, shorts, longs, NULL);
+    return opt == '?' || opt == ':' ? unknown(c, opt, argv, longs) : opt;
 }
 
 int cli_stray(const struct q_cli *c, const char *word, const char *hint)

@@ -14,9 +14,9 @@ struct q_cli {
 };
 
 /* long options every engine verb has; their values are above any character */
-enum { CLI_NUMERICS = 256, CLI_DEVICE, CLI_DEBUG, CLI_TUNES, CLI_PRESET, CLI_TYPE, CLI_KV_K, CLI_KV_V, CLI_ROPE, CLI_YARN_FACTOR,
+enum { CLI_WRONG = '?', CLI_NUMERICS = 256, CLI_DEVICE, CLI_DEBUG, CLI_TUNES, CLI_PRESET, CLI_TYPE, CLI_KV_K, CLI_KV_V, CLI_ROPE, CLI_YARN_FACTOR,
        CLI_YARN_ORIGINAL, CLI_SPARSE, CLI_VERSION, CLI_HELP, CLI_OWN };
-#define CLI_SHORT ":m:t:c:qh"   /* ':' first: getopt says nothing itself, cli_unknown does */
+#define CLI_SHORT ":m:t:c:qh"   /* ':' first: getopt says nothing itself, cli_next does */
 #define CLI_LONG                                                                                                                   \
     {"model", 1, 0, 'm'}, {"threads", 1, 0, 't'}, {"ctx", 1, 0, 'c'}, {"quiet", 0, 0, 'q'}, {"numerics", 1, 0, CLI_NUMERICS},       \
         {"device", 1, 0, CLI_DEVICE}, {"debug", 1, 0, CLI_DEBUG}, {"tunes", 1, 0, CLI_TUNES}, {"preset", 1, 0, CLI_PRESET},         \
@@ -45,8 +45,8 @@ int cli_fail(const struct q_cli *c, const struct q_err *e);
 int cli_usage(const struct q_cli *c, const char *line);
 /* The line about a word that belongs to no option, which ends in `hint` ("" for none); returns the exit status 2. */
 int cli_stray(const struct q_cli *c, const char *word, const char *hint);
-/* For getopt's '?' and ':': the line about an option that there is not or that lacks its value; returns the exit status 2. */
-int cli_unknown(const struct q_cli *c, int opt, char **argv);
+/* As getopt_long, but what is wrong with the next word is told on stderr, and CLI_WRONG returned. */
+int cli_next(const struct q_cli *c, int argc, char **argv, const char *shorts, const struct option *longs);
 void cli_version(void);
 void cli_fact(const struct q_cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A whole file ("-": standard input) into malloc'd memory with a NUL behind it. */

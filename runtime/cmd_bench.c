@@ -65,11 +65,10 @@ static int parse_share(struct bench *b, const char *value)
 
 static int parse_args(struct bench *b, int argc, char **argv)
 {
-    for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT "p:n:d:b:r:", longs, NULL)) != -1;) {
+    for (int opt; (opt = cli_next(&b->cli, argc, argv, CLI_SHORT "p:n:d:b:r:", longs)) != -1;) {
         int bad = 0;
         switch (opt) {
-        case '?':
-        case ':': return cli_unknown(&b->cli, opt, argv) + 1;
+        case CLI_WRONG: return 3;
         case 'p': bad = cli_tokens(&b->cli, "-p", optarg, 0, 1 << 20, &b->prompt); break;
         case 'n': bad = cli_tokens(&b->cli, "-n", optarg, 0, 1 << 20, &b->generate); break;
         case 'r': bad = cli_int(&b->cli, "-r", optarg, 1, MAX_REPS, &b->reps); break;

@@ -79,11 +79,10 @@ static int parse_lengths(struct url_bench *b, char *list)
 
 static int parse_args(struct url_bench *b, int argc, char **argv)
 {
-    for (int opt; (opt = getopt_long(argc, argv, ":m:p:n:r:qh", longs, NULL)) != -1;) {
+    for (int opt; (opt = cli_next(&b->cli, argc, argv, ":m:p:n:r:qh", longs)) != -1;) {
         int bad = 0;
         switch (opt) {
-        case '?':
-        case ':': return cli_unknown(&b->cli, opt, argv) + 1;
+        case CLI_WRONG: return 3;
         case 'm': bad = snprintf(b->model, sizeof b->model, "%s", optarg) >= (int)sizeof b->model; break;
         case 'p': bad = parse_lengths(b, optarg); break;
         case 'n': bad = cli_tokens(&b->cli, "-n", optarg, 2, 1 << 20, &b->generate); break;

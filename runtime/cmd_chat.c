@@ -87,11 +87,10 @@ static int check_url(const struct chat *c)
 static int parse_args(struct chat *c, int argc, char **argv)
 {
     struct q_err e;
-    for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT "n:", longs, NULL)) != -1;) {
+    for (int opt; (opt = cli_next(&c->cli, argc, argv, CLI_SHORT "n:", longs)) != -1;) {
         int bad = 0;
         switch (opt) {
-        case '?':
-        case ':': return cli_unknown(&c->cli, opt, argv) + 1;
+        case CLI_WRONG: return 3;
         case 'n': bad = cli_tokens(&c->cli, "-n", optarg, -1, 1 << 24, &c->most); break;
         case OPT_SYSTEM: c->system = optarg; break;
         case OPT_THINK: c->think = 1; break;

@@ -39,10 +39,9 @@ static int parse(struct options *o, int argc, char **argv)
     cli_start(&o->cli, "doctor");
     o->places.measure = 1;
     o->places.program_dir = o->cli.program_dir;
-    for (int opt; (opt = getopt_long(argc, argv, ":h", longs, NULL)) != -1;) {
+    for (int opt; (opt = cli_next(&o->cli, argc, argv, ":h", longs)) != -1;) {
         switch (opt) {
-        case '?':
-        case ':': return cli_unknown(&o->cli, opt, argv) + 1;
+        case CLI_WRONG: return 3;
         case OPT_JSON: o->json = 1; break;
         case OPT_QUICK: o->places.measure = 0; break;
         case OPT_PCI: o->places.pci = optarg; break;

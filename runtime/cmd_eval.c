@@ -53,10 +53,9 @@ static const struct option longs[] = {CLI_LONG,
 /* 0, or an exit status + 1. */
 static int parse_args(struct eval *v, int argc, char **argv)
 {
-    for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT, longs, NULL)) != -1;) {
+    for (int opt; (opt = cli_next(&v->cli, argc, argv, CLI_SHORT, longs)) != -1;) {
         switch (opt) {
-        case '?':
-        case ':': return cli_unknown(&v->cli, opt, argv) + 1;
+        case CLI_WRONG: return 3;
         case OPT_TEXT: v->text = optarg; break;
         case OPT_IDS: v->ids_arg = optarg; break;
         case OPT_LOGITS: v->logits_path = optarg; break;

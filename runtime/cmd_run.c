@@ -82,11 +82,10 @@ static int check_args(const struct run *r)
 
 static int parse_args(struct run *r, int argc, char **argv)
 {
-    for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT "p:f:n:", longs, NULL)) != -1;) {
+    for (int opt; (opt = cli_next(&r->cli, argc, argv, CLI_SHORT "p:f:n:", longs)) != -1;) {
         int bad = 0;
         switch (opt) {
-        case '?':
-        case ':': return cli_unknown(&r->cli, opt, argv) + 1;
+        case CLI_WRONG: return 3;
         case 'p': r->prompt_arg = optarg; break;
         case 'f': r->file = optarg; break;
         case 'n': bad = cli_tokens(&r->cli, "-n", optarg, -1, 1 << 24, &r->most); break;

@@ -4,6 +4,7 @@
 #include "cmd.h"
 #include "kv_format.h"
 #include "model_parts.h"
+#include "option_words.h"
 #include "rope.h"
 #include "session_file.h"
 #include "show.h"
@@ -42,16 +43,31 @@ static int usage(const char *why, const char *what)
     return 2;
 }
 
-static const char **place_of(struct options *o, const char *name)
+static const char **place_of(struct options *o, const char *name, struct near *n)
 {
     const struct {
         const char *name, **at;
     } values[] = {{"--preset", &o->preset}, {"--format", &o->format}, {"--type", &o->format}, {"-m", &o->file}, {"--fit", &o->cards}, {"--ctx", &o->ctx}, {"-c", &o->ctx},
                   {"--parallel", &o->parallel}, {"--kv-k", &o->kv_k}, {"--kv-v", &o->kv_v},
                   {"--cache-device", &o->cache}, {"--sparse-prefill", &o->sparse}};
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         if (!strcmp(values[i].name, name)) return values[i].at;
+        near_try(n, values[i].name);
+    }
     return NULL;
+}
+
+static int unknown(const char *word, struct near *n)
+{
+    static const struct option none = {0};
+    static const char *const flags[] = {"--json", "--check", "--help", "--version"};
+    char meant[60] = "";
+    const char *instead = option_instead("show", word, "", &none);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) near_try(n, flags[i]);
+    if (n->best) snprintf(meant, sizeof meant, "; is '%s' meant?", n->best);
+    fprintf(stderr, "quarry show: unknown option '%.60s'%s%s (`quarry show --help` lists the options)\n", word, instead ? ": " : meant,
+            instead ? instead : "");
+    return 2;
 }
 
 /* 0, or the exit status. */
@@ -101,7 +117,9 @@ static int parse(struct options *o, int argc, char **argv)
     *o = (struct options){ 0 };
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i];
-        const char **value = place_of(o, a);
+        struct near n;
+        near_start(&n, a);
+        const char **value = place_of(o, a, &n);
         if (value) {
             if (++i == argc) return usage("no value after ", a);
             *value = argv[i];
@@ -114,7 +132,7 @@ static int parse(struct options *o, int argc, char **argv)
         else if (!strcmp(a, "--version"))
             o->version = 1;
         else if (a[0] == '-' && a[1])
-            return usage("unknown option ", a);
+            return unknown(a, &n);
         else if (o->file)
             return usage("one file at a time, found also ", a);
         else

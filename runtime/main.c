@@ -1,6 +1,7 @@
 /* `quarry VERB ...`: finds the verb's function, or starts the sibling program `quarry-VERB`, as git does. */
 #include "cli.h"
 #include "cmd.h"
+#include "option_words.h"
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -57,6 +58,22 @@ static int is_word(const char *s)
     return *s && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") == strlen(s) && *s != '-' && strlen(s) < 64;
 }
 
+/* What a verb is called by llama.cpp's programs and others, or the nearest; NULL: none is meant. */
+static const char *meant_verb(const char *word)
+{
+    static const struct {
+        const char *theirs, *ours;
+    } known[] = {{"server", "serve"}, {"llama-server", "serve"}, {"cli", "run"}, {"llama-cli", "run"}, {"completion", "run"}, {"generate", "run"},
+                 {"llama-bench", "bench"}, {"batched-bench", "bench"}, {"perplexity", "eval"}, {"llama-perplexity", "eval"}, {"info", "show"},
+                 {"gguf-dump", "show"}};
+    struct near n;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(word, known[i].theirs)) return known[i].ours;
+    near_start(&n, word);
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) near_try(&n, verbs[i].name);
+    return n.best;
+}
+
 /* Runs a verb under the name by which its own errors begin. Results that could not be written are a failure. */
 static int run_verb(const struct verb *v, int argc, char **argv)
 {
@@ -97,7 +114,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
         if (verbs[i].run && !strcmp(verb, verbs[i].name)) return run_verb(&verbs[i], argc - 1, argv + 1);
     if (is_word(verb)) start_sibling(verb, argv + 1);
-    fprintf(stderr, "quarry: no verb '%.64s', and no program quarry-%.64s beside this one or on the PATH (`quarry --help` lists the verbs)\n",
-            verb, verb);
+    const char *meant = meant_verb(verb);
+    fprintf(stderr, "quarry: no verb '%.64s', and no program quarry-%.64s beside this one or on the PATH%s%s%s (`quarry --help` lists the verbs)\n",
+            verb, verb, meant ? "; is '" : "", meant ? meant : "", meant ? "' meant?" : "");
     return 2;
 }

@@ -168,11 +168,10 @@ int options_read(struct options *o, int argc, char **argv)
     o->cli.engine.ctx_hint = 1 << 20; /* as much as the model was trained for, or as fits */
     o->cli.engine.fit = 1;
     o->cli.engine.max_snaps = -1; /* earlier prompts that a next one may continue */
-    for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT, longs, NULL)) != -1;) {
+    for (int opt; (opt = cli_next(&o->cli, argc, argv, CLI_SHORT, longs)) != -1;) {
         if (opt == 'h' || opt == CLI_HELP) return help(), 0;
         if (opt == CLI_VERSION) return cli_version(), 0;
-        if (opt == '?' || opt == ':') return cli_unknown(&o->cli, opt, argv);
-        if (own_option(o, opt, optarg)) return 2;
+        if (opt == CLI_WRONG || own_option(o, opt, optarg)) return 2;
     }
     if (optind < argc) return cli_stray(&o->cli, argv[optind], "");
     o->cli.engine.max_seqs = o->parallel ? o->parallel : -1;

@@ -62,7 +62,7 @@ static int bound(struct gate *g, const char *name, const char *text, double *v)
 
 static int parse_args(struct gate *g, int argc, char **argv)
 {
-    for (int opt; (opt = getopt_long(argc, argv, CLI_SHORT, longs, NULL)) != -1;) {
+    for (int opt; (opt = cli_next(&g->cli, argc, argv, CLI_SHORT, longs)) != -1;) {
         int bad = 0;
         switch (opt) {
         case OPT_GOLDENS: g->goldens_path = optarg; break;
@@ -73,8 +73,7 @@ static int parse_args(struct gate *g, int argc, char **argv)
         case OPT_MARGIN: bad = bound(g, "--margin", optarg, &g->margin); break;
         case OPT_TOL: bad = bound(g, "--tol", optarg, &g->tol); break;
         case OPT_KLD: bad = bound(g, "--kld", optarg, &g->kld_bound); break;
-        case '?':
-        case ':': return cli_unknown(&g->cli, opt, argv);
+        case CLI_WRONG: return 2;
         default: bad = cli_option(&g->cli, opt, optarg);
         }
         if (bad) return -1;

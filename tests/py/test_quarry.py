@@ -71,3 +71,34 @@ def test_sibling_beside_the_program(tmp_path):
     env = dict(os.environ, PATH="%s:%s" % (tmp_path, os.environ["PATH"]))
     p = subprocess.run([str(copy), "hello"], capture_output=True, text=True, timeout=20, env=env)
     assert (p.returncode, p.stdout) == (0, "beside\n")
+
+
+def test_an_unknown_option_or_verb_names_the_nearest():
+    for verb, word, meant in (("run", "--tmp", "--temp"), ("run", "--promt=x", "--prompt"), ("run", "-temp", "--temp"), ("serve", "--paralel", "--parallel"),
+                              ("chat", "--sytem", "--system"), ("show", "--presets", "--preset"), ("tune", "--effrot", "--effort"), ("gen", "--shap", "--shape"),
+                              ("bench", "--deptsh", "--depths"), ("tune", "explian", "explain"), ("doctor", "--quik", "--quick")):
+        status, out, err = run(verb, word, "x")
+        assert status == 2 and out == "" and err.count("\n") == 1 and f"is '{meant}' meant?" in err, (verb, word, err)
+    for word, meant in (("rnu", "run"), ("server", "serve"), ("llama-cli", "run"), ("perplexity", "eval"), ("shwo", "show")):
+        assert f"is '{meant}' meant?" in run(word)[2], word
+    for args in (["run", "--fly"], ["run", "--zzzzzzzz"], ["pull"]):
+        assert "meant" not in run(*args)[2], args
+
+
+def test_an_option_of_llama_cpp_is_no_bundle_of_letters():
+    """`-ngl 99` would be -n with the value gl. What stands here for it is named, or that nothing has to."""
+    for verb in ("run", "chat", "bench", "eval", "serve"):
+        for words, part in (("-ngl 99", "nothing is needed"), ("--n-gpu-layers=99", "nothing is needed"), ("-fa on", "nothing is needed"),
+                            ("--flash-attn on", "nothing is needed"), ("-ctk q8_0", "--kv-k F: f16, q8"), ("--cache-type-k q8_0", "--kv-k F: f16, q8"),
+                            ("-ctv q4_0", "--kv-v F: f16, q8"), ("--ctx-size 4096", "-c N"), ("--no-mmap", "nothing is needed"), ("-hf a/b", "behind -m")):
+            status, out, err = run(verb, "-m", "x", *words.split())
+            option = words.split()[0]
+            assert status == 2 and out == "" and err.count("\n") == 1, (verb, words, err)
+            assert err.startswith(f"quarry {verb}: unknown option '{option}': ") and part in err, (verb, words, err)
+    assert "--seed N" in run("run", "-s", "1")[2] and "--cache-host SIZE" in run("serve", "-cram", "0")[2] and "--kv-k F" in run("tune", "plan", "-ctk", "q8_0")[2]
+    assert "-c N" in run("show", "x", "--ctx-size", "1")[2]
+
+
+def test_a_text_may_look_like_an_option():
+    assert "missing.gguf" in run("run", "-m", "missing.gguf", "-p", "-ngl")[2]
+    assert "missing.gguf" in run("run", "-mmissing.gguf", "-c4096", "-n5", "-p", "x")[2]
