@@ -20,7 +20,7 @@
 const char cli_engine_help[] =
     "  -m FILE             the model, a GGUF file (of a split set: any part)\n"
     "  -t N                threads (default: all processors this program may use)\n"
-    "  -c N                context in tokens, as 32768 or 32K (run, eval, bench: default 4096; chat: default 8192; more where the input needs it;\n"
+    "  -c N                context in tokens, as 32768, 32K or 1M (run, eval, bench: default 4096; chat: default 8192; more where the input needs it;\n"
     "                      serve: what fits)\n"
     "  --rope-scaling S    yarn: a context beyond what the model was trained for, by YaRN; none: not even where the file says so\n"
     "  --yarn-factor F     stretch positions F times (default: the file's, else as far as -c needs)\n"
@@ -152,7 +152,7 @@ int cli_tokens(const struct q_cli *c, const char *name, const char *value, long 
 {
     long v;
     if (fit_read_tokens(value, &v) || v < lo || v > hi)
-        return wrong(c, "%s expects a whole number from %ld to %ld%s, not '%.100s'", name, lo, hi, hi >= 256 << 10 ? ", or as 256K" : "", value);
+        return wrong(c, "%s expects a whole number from %ld to %ld%s, not '%.100s'", name, lo, hi, hi >= 1 << 20 ? ", or as 256K or 1M" : "", value);
     *out = v;
     return 0;
 }
@@ -160,7 +160,7 @@ int cli_tokens(const struct q_cli *c, const char *name, const char *value, long 
 int cli_bytes(const struct q_cli *c, const char *name, const char *value, size_t *out)
 {
     if (!fit_read_bytes(value, out)) return 0;
-    return wrong(c, "%s expects a size as 8GiB, 512MiB or 0, not '%.100s'", name, value);
+    return wrong(c, "%s expects a size with its unit, as 8GiB or 512MiB, or 0 for none, not '%.100s'", name, value);
 }
 
 int cli_float(const struct q_cli *c, const char *name, const char *value, double *out)

@@ -32,9 +32,9 @@ void cli_start(struct q_cli *c, const char *verb);
 int cli_option(struct q_cli *c, int opt, const char *value);
 /* A whole number in [lo, hi]; 0, or -1 after a line on stderr. */
 int cli_int(const struct q_cli *c, const char *name, const char *value, long lo, long hi, long *out);
-/* As cli_int, of tokens: also 256K, which is 262144. */
+/* As cli_int, of tokens: also 256K, which is 262144, and 1M. */
 int cli_tokens(const struct q_cli *c, const char *name, const char *value, long lo, long hi, long *out);
-/* "8GiB", "512MiB", a whole number of bytes; as cli_int. */
+/* "8GiB", "512MiB", 0, a whole number of bytes from 1 MiB; as cli_int. */
 int cli_bytes(const struct q_cli *c, const char *name, const char *value, size_t *out);
 int cli_float(const struct q_cli *c, const char *name, const char *value, double *out);
 /* For verbs that read text: a file has a tokenizer, a preset has none. 0, or the exit status 2 after a line. */

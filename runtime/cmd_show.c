@@ -22,7 +22,7 @@ static const char help[] =
     "  --check         read every block of the weights for infinite or NaN values, and open the tokenizer\n"
     "  --fit CARDS     where it would lie on cards of these sizes, and what fits: 24GiB, 3x16GiB or 16GiB,12GiB,16GiB; on the first\n"
     "                  that holds it all, else over several; exit status 1 where it does not fit\n"
-    "  --ctx N         tokens of a sequence, as 262144 or 256K (default: what the model was trained for)\n"
+    "  --ctx N         tokens of a sequence, as 262144, 256K or 1M (default: what the model was trained for)\n"
     "  --parallel N    sequences at once (default 1)\n"
     "  --kv-k F, --kv-v F   formats of K and V: f32, f16 (default), q8, r4, r3\n"
     "  --cache-device SIZE  checkpoints of prompts on the cards, as quarry serve has it (default: four more than --parallel)\n"
@@ -78,7 +78,7 @@ static int whole_number(const char *name, const char *text, int most, int *out)
     *out = (int)n;
     if (!bad && n >= 1 && n <= most) return 0;
     fprintf(stderr, "quarry show: %s expects a whole number from 1 to %d%s, not '%.60s' (`quarry show --help` lists the options)\n", name, most,
-            most > 1024 ? ", or as 256K" : "", text);
+            most > 1024 ? ", or as 256K or 1M" : "", text);
     return 2;
 }
 
@@ -105,7 +105,7 @@ static int parse_fit(struct options *o)
     if (!kv_format_known(o->fit.kv_v)) return usage("--kv-v: expected f32, f16, q8, r4 or r3, found ", o->fit.kv_v);
     if (o->cache) o->fit.cache = &o->cache_bytes;
     if (o->cache && fit_read_bytes(o->cache, &o->cache_bytes))
-        return usage("--cache-device: expected a size as 512MiB or 2GiB, or 0, found ", o->cache);
+        return usage("--cache-device: expected a size with its unit, as 512MiB or 2GiB, or 0 for none, found ", o->cache);
     if (o->sparse && read_sparse(o)) return usage("--sparse-prefill: expected a share above 0 and below 1, as 0.99, found ", o->sparse);
     int rc = o->ctx ? whole_number("--ctx", o->ctx, ROPE_MOST, &o->fit.ctx) : 0;
     return rc || !o->parallel ? rc : whole_number("--parallel", o->parallel, 256, &o->fit.n_seqs);

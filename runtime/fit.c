@@ -249,7 +249,7 @@ int fit_read_bytes(const char *text, size_t *bytes)
     if ((*bytes = read_size(&at)) && !*at) return 0;
     errno = 0;
     unsigned long long v = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || errno || v >= SIZE_MAX / 2) return -1;
+    if (*text < '0' || *text > '9' || *end || errno || v >= SIZE_MAX / 2 || (v && v < 1 << 20)) return -1;
     *bytes = (size_t)v;
     return 0;
 }
@@ -258,7 +258,7 @@ int fit_read_tokens(const char *text, long *out)
 {
     char *end;
     errno = 0;
-    long n = strtol(text, &end, 10), unit = *end == 'K' || *end == 'k' ? 1024 : 1;
+    long n = strtol(text, &end, 10), unit = *end == 'K' || *end == 'k' ? 1 << 10 : *end == 'M' || *end == 'm' ? 1 << 20 : 1;
     int none = end == text;
     end += unit > 1;
     if (none || *end || errno || n > LONG_MAX / unit || n < LONG_MIN / unit) return -1;

@@ -59,9 +59,9 @@ int fit_place(struct q_fit *f, const struct q_config *c, const struct q_fit_weig
 int fit_longest(const struct q_config *c, const struct q_fit_weights *w, const struct q_fit_options *o, int most);
 int fit_most_seqs(const struct q_config *c, const struct q_fit_weights *w, const struct q_fit_options *o, int most);
 
-/* A size, "8GiB", or a whole number of bytes; non-zero: it is neither. */
+/* A size, "8GiB", or a whole number of bytes; non-zero: it is neither. Of a number alone from 1 to 1 MiB the unit was forgotten: it is none. */
 int fit_read_bytes(const char *text, size_t *bytes);
-/* A count of tokens, "262144" or "256K" (of 1024); 0, or -1: it is none. */
+/* A count of tokens, "262144", "256K" (of 1024) or "1M" (of 1024 * 1024); 0, or -1: it is none. */
 int fit_read_tokens(const char *text, long *out);
 /* Reads "3x16GiB", "16GiB,12GiB,16GiB", "24GB" into card and n_cards. NULL, or what is wrong with it. */
 const char *fit_read_cards(struct q_fit_options *o, const char *text);

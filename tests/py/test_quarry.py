@@ -102,3 +102,12 @@ def test_an_option_of_llama_cpp_is_no_bundle_of_letters():
 def test_a_text_may_look_like_an_option():
     assert "missing.gguf" in run("run", "-m", "missing.gguf", "-p", "-ngl")[2]
     assert "missing.gguf" in run("run", "-mmissing.gguf", "-c4096", "-n5", "-p", "x")[2]
+
+
+def test_counts_of_tokens_and_sizes_have_suffixes():
+    assert "missing.gguf" in run("run", "-m", "missing.gguf", "-c", "10M", "-p", "x")[2]
+    assert "as 256K or 1M, not '10G'" in run("run", "-m", "missing.gguf", "-c", "10G", "-p", "x")[2]
+    for option in ("--cache-device", "--cache-host", "--cache-disk"):
+        status, out, err = run("serve", "-m", "missing.gguf", option, "1")
+        assert status == 2 and f"{option} expects a size with its unit, as 8GiB or 512MiB, or 0 for none, not '1'" in err and err.count("\n") == 1, err
+        assert "missing.gguf" in run("serve", "-m", "missing.gguf", option, "0")[2]

@@ -213,8 +213,8 @@ static void a_context_of_less_than_a_page(void **state)
 
 static void sizes_are_read(void **state)
 {
-    static const struct { const char *text; size_t bytes; } good[] = {{"0", 0}, {"1000", 1000}, {"16GiB", (size_t)16 << 30}, {"1.5MB", 1500000}};
-    static const char *const bad[] = {"", "x", "1.5", "-1", "16GiB,", "16 GiB", "1e99GiB", "99999999999999999999"};
+    static const struct { const char *text; size_t bytes; } good[] = {{"0", 0}, {"1048576", 1048576}, {"1KiB", 1024}, {"16GiB", (size_t)16 << 30}, {"1.5MB", 1500000}};
+    static const char *const bad[] = {"", "x", "1", "8", "1048575", "1.5", "-1", "16GiB,", "16 GiB", "1e99GiB", "99999999999999999999"};
     size_t bytes;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         assert_int_equal(fit_read_bytes(good[i].text, &bytes), 0);
@@ -241,8 +241,8 @@ static void cards_are_read(void **state)
 
 static void tokens_are_read(void **state)
 {
-    static const struct { const char *text; long n; } good[] = {{"0", 0}, {"262144", 262144}, {"256K", 262144}, {"1k", 1024}, {"-2", -2}};
-    static const char *const bad[] = {"", "K", "8x", "8KK", "8KiB", "1.5K", "99999999999999999999", "9223372036854775807K"};
+    static const struct { const char *text; long n; } good[] = {{"0", 0}, {"262144", 262144}, {"256K", 262144}, {"1k", 1024}, {"10M", 10 << 20}, {"2m", 2 << 20}, {"-2", -2}};
+    static const char *const bad[] = {"", "K", "M", "8x", "8KK", "8KM", "8G", "8KiB", "1.5K", "99999999999999999999", "9223372036854775807K", "9223372036854775807M"};
     long n = 7;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         assert_int_equal(fit_read_tokens(good[i].text, &n), 0);
