@@ -83,7 +83,7 @@ int chat_ask_read(struct ask *a, struct server *sv, const char *body, size_t n, 
     if (body_parse(body, n, &root, x)) return -1;
     fields_begin(&f, root, x);
     read_common(&f, a, sv);
-    read_max_tokens(&f, &a->job.max_tokens, 1, -1);
+    read_max_tokens(&f, &a->job.max_tokens, -1);
     read_choices(&f, a, sv, 1);
     read_chat_logprobs(&f, &a->job);
     read_modalities(&f);

@@ -12,7 +12,7 @@ const struct unsupported completion_unsupported[] = {
     {"n_probs", NULL}, {"prompt_logprobs", NULL}, {"top_logprobs", NULL}, {"logprobs", NULL},
     {"modalities", NULL}, {"audio", NULL}, {"web_search_options", NULL}, {"verbosity", "medium"}, {"prediction", NULL},
     {"best_of", "1"}, {"echo", NULL}, {"suffix", NULL}, {"use_beam_search", NULL}, {"length_penalty", "1"},
-    {"min_tokens", NULL}, {"stop_token_ids", NULL}, {"bad_words", NULL}, {"allowed_token_ids", NULL}, {"n_predict", "-1"},
+    {"min_tokens", NULL}, {"stop_token_ids", NULL}, {"bad_words", NULL}, {"allowed_token_ids", NULL},
     {"include_stop_str_in_output", NULL}, {"skip_special_tokens", "true"}, {"truncate_prompt_tokens", NULL},
     {"typical_p", "1"}, {"typ_p", "1"}, {"top_n_sigma", "-1"}, {"top_a", NULL}, {"tfs_z", "1"}, {"mirostat", NULL},
     {"dynatemp_range", NULL}, {"xtc_probability", NULL}, {"dry_multiplier", NULL}, {"samplers", NULL},
@@ -90,10 +90,18 @@ static void read_bias(struct fields *f, struct job_ask *ask, int n_vocab)
 
 /* ---- limits ---- */
 
-void read_max_tokens(struct fields *f, int *max_tokens, int least, int absent)
+/* -1 is no limit, as llama-server has it. */
+static long long read_limit(struct fields *f, const char *name, long long absent)
 {
-    long long most = field_int(f, "max_tokens", least, 1 << 30, absent);
-    *max_tokens = (int)field_int(f, "max_completion_tokens", least, 1 << 30, most);
+    const cJSON *v = field_get(f, name);
+    return v && cJSON_IsNumber(v) && v->valuedouble == -1 ? -1 : field_int(f, name, 1, 1 << 30, absent);
+}
+
+void read_max_tokens(struct fields *f, int *max_tokens, int absent)
+{
+    long long most = read_limit(f, "n_predict", absent);
+    most = read_limit(f, "max_tokens", most);
+    *max_tokens = (int)read_limit(f, "max_completion_tokens", most);
 }
 
 static int add_stop(struct fields *f, struct job_ask *ask, const cJSON *v)

@@ -12,8 +12,8 @@ extern const size_t n_completion_unsupported;
 
 /* *a becomes what a request is that says nothing, then what it says in the fields that all endpoints have. */
 void read_common(struct fields *f, struct ask *a, struct server *sv);
-/* The least max_tokens, and what is meant without (-1: no limit). */
-void read_max_tokens(struct fields *f, int *max_tokens, int least, int absent);
+/* Of max_completion_tokens, max_tokens and n_predict the first that is there, or `absent`; -1: no limit. */
+void read_max_tokens(struct fields *f, int *max_tokens, int absent);
 /* n and best_of, for n_prompts. */
 void read_choices(struct fields *f, struct ask *a, struct server *sv, int n_prompts);
 /* logprobs: a switch, top_logprobs: a number. */

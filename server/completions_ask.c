@@ -78,7 +78,7 @@ int completions_ask_read(struct ask *a, struct server *sv, const char *body, siz
     fields_begin(&f, root, x);
     read_common(&f, a, sv);
     a->job.raw = 1;
-    read_max_tokens(&f, &a->job.max_tokens, 1, 16);
+    read_max_tokens(&f, &a->job.max_tokens, 16);
     read_legacy_logprobs(&f, &a->job);
     read_echo(&f, &a->job);
     free(read_format(&f, a, sv));

@@ -187,10 +187,21 @@ def test_the_bytes_of_a_stream(server):
 
 
 def test_limits_end_an_answer(server):
-    for name in ("max_tokens", "max_completion_tokens"):
+    for name in ("max_tokens", "max_completion_tokens", "n_predict"):
         status, r = server.chat(**NORWAY, **{name: 3})
         assert r["choices"][0]["finish_reason"] == "length" and r["usage"]["completion_tokens"] == 3
         assert OSLO.startswith(r["choices"][0]["message"]["content"])
+
+
+def test_a_limit_of_minus_one_is_none(server):
+    """As llama-server has it, and clients send it. /v1/completions would end after 16 tokens."""
+    for name in ("max_tokens", "max_completion_tokens", "n_predict"):
+        r = server.chat(**NORWAY, **{name: -1})[1]
+        assert r["choices"][0]["message"]["content"] == OSLO and r["choices"][0]["finish_reason"] == "stop", r
+    g = next(g for g in SURE if len(g["ids"]) > 40)
+    for name in ("max_tokens", "n_predict"):
+        r = json.loads(server.ask("POST", "/v1/completions", {"prompt": g["prompt"], "temperature": 0, name: -1})[2])
+        assert r["usage"]["completion_tokens"] > 16 and r["choices"][0]["finish_reason"] == "stop", r
 
 
 def test_thinking_that_is_cut_is_no_content(server):
@@ -387,8 +398,8 @@ FIELDS = [
     ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0]"),
     ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}]}]}, "messages[0].content[0]"),
     ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "messages[0].content[0]"),
-    ({"max_tokens": -1}, "max_tokens"), ({"max_tokens": 0}, "max_tokens"), ({"max_tokens": 1.5}, "max_tokens"), ({"max_tokens": "5"}, "max_tokens"),
-    ({"max_completion_tokens": -1}, "max_completion_tokens"), ({"max_tokens": 1e300}, "max_tokens"),
+    ({"max_tokens": -2}, "max_tokens"), ({"n_predict": 0}, "n_predict"), ({"max_tokens": 0}, "max_tokens"), ({"max_tokens": 1.5}, "max_tokens"), ({"max_tokens": "5"}, "max_tokens"),
+    ({"max_completion_tokens": -2}, "max_completion_tokens"), ({"max_tokens": 1e300}, "max_tokens"),
     ({"temperature": "hot"}, "temperature"), ({"temperature": -1}, "temperature"), ({"temperature": [1]}, "temperature"),
     ({"top_p": 7}, "top_p"), ({"top_p": -0.1}, "top_p"), ({"top_k": 1.5}, "top_k"), ({"top_k": -2}, "top_k"), ({"min_p": 2}, "min_p"),
     ({"seed": "x"}, "seed"), ({"seed": 0.5}, "seed"), ({"presence_penalty": 1e9}, "presence_penalty"), ({"repeat_penalty": 0}, "repeat_penalty"),
