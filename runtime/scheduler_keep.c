@@ -88,7 +88,7 @@ static void tell_reuse(const struct q_sched *s, struct sched_task *t, const stru
  * behind; the longer unused, the less. */
 static int loses_less(const struct sched_slot *a, const struct sched_slot *b, const struct sched_task *t, int restored)
 {
-    if (!a->n || !b->n) return !a->n;
+    if (!a->n || !b->n) return b->n && !a->n;   /* of empty ones the first: a first conversation is in slot 0 */
     int left_a = restored && common(t, a) >= restored, left_b = restored && common(t, b) >= restored;
     return left_a != left_b ? left_a : a->used < b->used;
 }

@@ -331,6 +331,22 @@ static void test_one_and_many(void **state)
     close_sched(s, &en);
 }
 
+/* Clients of llama-server's save slot 0 behind a first conversation. */
+static void test_the_first_empty_slot_is_taken(void **state)
+{
+    struct q_engine en = make(4, 0, 4 * 157);
+    struct q_sched *s = open_sched(&en);
+    struct sched_view v[4];
+    for (int i = 0; i < 3; i++) {
+        struct asker *a = ask(s, &en, 40, i, 3, 0);
+        run(s);
+        right(a);
+        q_sched_view(s, v, 4);
+        for (int k = 0; k < 4; k++) assert_int_equal(v[k].n_held > 0, k <= i);
+    }
+    close_sched(s, &en);
+}
+
 static void gaps(double step_s, double row_s)
 {
     struct q_engine en = make(4, 4, 4 * 157);
@@ -715,6 +731,7 @@ int main(void)
         cmocka_unit_test(test_closing_ends_what_is_left),
         cmocka_unit_test(test_anything),
         cmocka_unit_test(test_long_prompts_are_kept_on_the_way),
+        cmocka_unit_test(test_the_first_empty_slot_is_taken),
         cmocka_unit_test(test_the_host_takes_what_slots_cannot),
         cmocka_unit_test(test_random_interleavings),
     };
