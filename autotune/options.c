@@ -166,6 +166,33 @@ static int find_verb(struct options *o, const char *word, struct q_err *e)
     return Q_OK;
 }
 
+/* As the help writes it: "--effort " or "-j ". 0: there is none. */
+static int name_of(int code, char name[40])
+{
+    if (code < 256) return snprintf(name, 40, "-%c ", code);
+    for (const struct option *l = longs; l->name; l++)
+        if (l->val == code) return snprintf(name, 40, "--%s ", l->name);
+    return 0;
+}
+
+static int given_before(const struct raw *r, int c)
+{
+    for (int i = 0; i < r->n_given; i++)
+        if (r->given[i] == c) return 1;
+    return 0;
+}
+
+/* Of an option given twice the last value counts, as with the other verbs, and that is told. */
+static void take(const char **slot, const char *value, int again, int c)
+{
+    char name[40], line[320];
+    if (again && strcmp(*slot, value) && name_of(c, name)) {
+        snprintf(line, sizeof line, "%swas given more than once: '%.100s' counts, '%.100s' does not", name, value, *slot);
+        verb_say(NULL, line);
+    }
+    *slot = value;
+}
+
 static int read_words(struct options *o, struct raw *r, int argc, char **argv, struct q_err *e)
 {
     const char *word = "tune";
@@ -173,8 +200,7 @@ static int read_words(struct options *o, struct raw *r, int argc, char **argv, s
     opterr = 0;
     while (!(wrong = check_word(argc, argv, e)) && (c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
         const char **slot = slot_of(o, r, c);
-        if (r->n_given < 32) r->given[r->n_given++] = c;
-        if (slot) *slot = optarg;
+        if (slot) take(slot, optarg, given_before(r, c), c);
         else if (c == O_JSON) o->json = 1;
         else if (c == O_MEASURED) o->measured = 1;
         else if (c == O_TABLE) o->table = 1;
@@ -185,6 +211,7 @@ static int read_words(struct options *o, struct raw *r, int argc, char **argv, s
         else if (c == ':') return q_fail(e, Q_EINPUT, "%s needs a value", argv[optind - 1]);
         else return unknown_option(argv, e);
         if (c == O_VERSION || c == O_HELP || c == 'h') o->done = 1;
+        if (r->n_given < 32) r->given[r->n_given++] = c;
     }
     if (wrong) return wrong;
     if (help) usage(stdout, optind < argc ? verb_find(argv[optind]) : NULL);
@@ -192,15 +219,6 @@ static int read_words(struct options *o, struct raw *r, int argc, char **argv, s
     o->args = argv + optind;
     o->n_args = argc - optind;
     return o->done ? Q_OK : find_verb(o, word, e);
-}
-
-/* As the help writes it: "--effort " or "-j ". 0: there is none. */
-static int name_of(int code, char name[40])
-{
-    if (code < 256) return snprintf(name, 40, "-%c ", code);
-    for (const struct option *l = longs; l->name; l++)
-        if (l->val == code) return snprintf(name, 40, "--%s ", l->name);
-    return 0;
 }
 
 /* At the beginning of a line, or as "--kv-k F, --kv-v F". */

@@ -121,11 +121,49 @@ static int foreign_word(const struct q_cli *c, int argc, char **argv, const char
     return instead || two ? CLI_WRONG : 0;
 }
 
-int cli_next(const struct q_cli *c, int argc, char **argv, const char *shorts, const struct option *longs)
+/* Letters and the codes of long options, which begin at 256. */
+static struct cli_given *place_of(struct q_cli *c, int opt) { return &c->given[opt < 128 ? opt : (opt - 128) % CLI_GIVEN]; }
+
+static void note_value(struct q_cli *c, int opt, const char *value)
+{
+    struct cli_given *g = place_of(c, opt);
+    if (!value) return;
+    if (!g->first) g->first = value;
+    g->last = value;
+}
+
+/* A key is nobody's to see. */
+static void tell_if_twice(struct q_cli *c, int opt, const char *name)
+{
+    const struct cli_given *g = place_of(c, opt);
+    char line[320];
+    if (!g->first || !strcmp(g->first, g->last) || strstr(name, "api-key") || (c->repeats && !strcmp(c->repeats, name))) return;
+    snprintf(line, sizeof line, "%s was given more than once: '%.100s' counts, '%.100s' does not", name, g->last, g->first);
+    plain_line(line);
+    c->engine.say(c->engine.say_arg, line);
+}
+
+static void tell_twice(struct q_cli *c, const struct option *longs)
+{
+    char name[40];
+    for (int letter = 'a'; letter <= 'z'; letter++) {
+        snprintf(name, sizeof name, "-%c", letter);
+        tell_if_twice(c, letter, name);
+    }
+    for (; longs->name; longs++) {
+        snprintf(name, sizeof name, "--%s", longs->name);
+        if (longs->val >= 256) tell_if_twice(c, longs->val, name);
+    }
+}
+
+int cli_next(struct q_cli *c, int argc, char **argv, const char *shorts, const struct option *longs)
 {
     if (foreign_word(c, argc, argv, shorts, longs)) return CLI_WRONG;
     int opt = getopt_long(argc, argv, shorts, longs, NULL);
-    return opt == '?' || opt == ':' ? unknown(c, opt, argv, longs) : opt;
+    if (opt == '?' || opt == ':') return unknown(c, opt, argv, longs);
+    if (opt == -1) tell_twice(c, longs);
+    else note_value(c, opt, optarg);
+    return opt;
 }
 
 int cli_stray(const struct q_cli *c, const char *word, const char *hint)

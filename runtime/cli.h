@@ -6,10 +6,16 @@
 #include "engine.h"
 #include <getopt.h>
 
+enum { CLI_GIVEN = 256 };
+
 struct q_cli {
     const char *verb;
     struct q_engine_opts engine;
     int quiet;                 /* no facts */
+    const char *repeats;       /* "--NAME" of an option whose values all count, or NULL */
+    struct cli_given {
+        const char *first, *last;   /* values; NULL: not given */
+    } given[CLI_GIVEN];        /* by place_of of cli.c */
     char program_dir[4096];
 };
 
@@ -45,8 +51,9 @@ int cli_fail(const struct q_cli *c, const struct q_err *e);
 int cli_usage(const struct q_cli *c, const char *line);
 /* The line about a word that belongs to no option, which ends in `hint` ("" for none); returns the exit status 2. */
 int cli_stray(const struct q_cli *c, const char *word, const char *hint);
-/* As getopt_long, but what is wrong with the next word is told on stderr, and CLI_WRONG returned. */
-int cli_next(const struct q_cli *c, int argc, char **argv, const char *shorts, const struct option *longs);
+/* As getopt_long, but what is wrong with the next word is told on stderr, and CLI_WRONG returned. Of an option given twice the last value counts,
+ * as with llama.cpp, so that a script's options can be overruled; at the end a fact tells it. */
+int cli_next(struct q_cli *c, int argc, char **argv, const char *shorts, const struct option *longs);
 void cli_version(void);
 void cli_fact(const struct q_cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A whole file ("-": standard input) into malloc'd memory with a NUL behind it. */

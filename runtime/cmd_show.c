@@ -122,6 +122,8 @@ static int parse(struct options *o, int argc, char **argv)
         const char **value = place_of(o, a, &n);
         if (value) {
             if (++i == argc) return usage("no value after ", a);
+            if (*value && strcmp(*value, argv[i]))
+                fprintf(stderr, "# %s was given more than once: '%.100s' counts, '%.100s' does not\n", a, argv[i], *value);
             *value = argv[i];
         } else if (!strcmp(a, "--json"))
             o->json = 1;

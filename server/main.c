@@ -156,8 +156,6 @@ static int open_server(struct server *sv, struct listener *l, struct q_err *e)
 static int start_threads(struct server *sv, const struct listener *l, struct q_err *e)
 {
     const struct options *o = &sv->o;
-    sv->o.cli.engine.say = say_line;
-    sv->o.cli.engine.say_arg = &sv->o;
     sv->o.cli.engine.progress = load_progress;
     sv->o.cli.engine.progress_arg = &sv->load;
     if (o->cache_device_given) sv->o.cli.engine.snap_bytes = &sv->o.cache_device;

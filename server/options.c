@@ -1,4 +1,5 @@
 #include "options.h"
+#include "log.h"
 #include "runtime/json_check.h"
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -152,10 +153,15 @@ static int check(const struct options *o)
     return -1;
 }
 
+static void say(void *arg, const char *line) { log_line(arg, line); }
+
 int options_read(struct options *o, int argc, char **argv)
 {
     memset(o, 0, sizeof *o);
     cli_start(&o->cli, "serve");
+    o->cli.engine.say = say;
+    o->cli.engine.say_arg = o;
+    o->cli.repeats = "--cors";
     o->host = "127.0.0.1";
     o->port = 8080;
     o->queue = 64;

@@ -111,3 +111,24 @@ def test_counts_of_tokens_and_sizes_have_suffixes():
         status, out, err = run("serve", "-m", "missing.gguf", option, "1")
         assert status == 2 and f"{option} expects a size with its unit, as 8GiB or 512MiB, or 0 for none, not '1'" in err and err.count("\n") == 1, err
         assert "missing.gguf" in run("serve", "-m", "missing.gguf", option, "0")[2]
+
+
+def test_of_an_option_given_twice_the_last_counts_and_that_is_told():
+    """As with llama.cpp: a script's options can be overruled by who calls it, but nobody's second prompt vanishes unseen."""
+    tiny = os.path.join(os.environ["QUARRY_SOURCE"], "tests/models/tiny.gguf")
+    for verb, args, told in (("run", ["-p", "a", "-n", "5", "--prompt", "b", "-n", "6"], ["-n was given more than once: '6' counts, '5' does not",
+                                                                                     "-p was given more than once: 'b' counts, 'a' does not"]),
+                             ("run", ["--temp", "1", "-p", "x", "--temp", "0"], ["--temp was given more than once: '0' counts, '1' does not"]),
+                             ("run", ["-p", "x", "--temp", "1", "--temp", "1"], []),
+                             ("serve", ["--port", "1", "--port", "2"], ["--port was given more than once: '2' counts, '1' does not"]),
+                             ("serve", ["--api-key", "k1", "--api-key", "k2", "--cors", "http://a", "--cors", "http://b"], [])):
+        status, out, err = run(verb, "-m", "one.gguf", *args, "-m", "missing.gguf")
+        assert "missing.gguf: cannot open" in err and "one.gguf: " not in err, err
+        told = ["-m was given more than once: 'missing.gguf' counts, 'one.gguf' does not", *told]
+        assert [line[2:] for line in err.splitlines() if "more than once" in line] == sorted(told, key=lambda t: (t[1] == "-", t)), err
+        assert "more than once" not in run(verb, "-q", "-m", "one.gguf", *args, "-m", "missing.gguf")[2]
+    assert '"message":"-m was given more than once' in run("serve", "--log-json", "-m", "a", "-m", "missing.gguf")[2]
+    status, out, err = run("show", tiny, "--parallel", "1", "--parallel", "2", "--fit", "8GiB")
+    assert status == 0 and err == "# --parallel was given more than once: '2' counts, '1' does not\n"
+    status, out, err = run("tune", "list", "--numerics", "strict", "--numerics", "free", "--device", "cpu")
+    assert status == 0 and err.startswith("quarry-tune: --numerics was given more than once: 'free' counts, 'strict' does not\n")
