@@ -344,7 +344,9 @@ static int read_all(int fd, const char *path, char **text, size_t *n, struct q_e
     return q_fail(e, Q_ELIMIT, "%s: more than %d MiB of text", path, MAX_FILE >> 20);
 }
 
-int cli_read_file(const char *path, char **text, size_t *n, struct q_err *e)
+size_t cli_bom(const char *text, size_t n) { return n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0; }
+
+static int read_file(const char *path, char **text, size_t *n, struct q_err *e)
 {
     if (!strcmp(path, "-")) return read_all(STDIN_FILENO, "standard input", text, n, e);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -352,6 +354,16 @@ int cli_read_file(const char *path, char **text, size_t *n, struct q_err *e)
     int rc = read_all(fd, path, text, n, e);
     close(fd);
     return rc;
+}
+
+int cli_read_file(const char *path, char **text, size_t *n, struct q_err *e)
+{
+    int rc = read_file(path, text, n, e);
+    size_t bom = rc ? 0 : cli_bom(*text, *n);
+    if (!bom) return rc;
+    *n -= bom;
+    memmove(*text, *text + bom, *n + 1);
+    return Q_OK;
 }
 
 void cli_memory(const struct q_cli *c, const struct q_engine *en)

@@ -56,8 +56,10 @@ int cli_stray(const struct q_cli *c, const char *word, const char *hint);
 int cli_next(struct q_cli *c, int argc, char **argv, const char *shorts, const struct option *longs);
 void cli_version(void);
 void cli_fact(const struct q_cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* A whole file ("-": standard input) into malloc'd memory with a NUL behind it. */
+/* A whole text file ("-": standard input) into malloc'd memory with a NUL behind it, without a byte order mark. */
 int cli_read_file(const char *path, char **text, size_t *n, struct q_err *e);
+/* The bytes of a byte order mark that a text begins with, as editors of Windows write it: 3, or 0. */
+size_t cli_bom(const char *text, size_t n);
 /* Whether the engine's plan of memory was kept to; nothing where its device does not tell. After a step, for a card's driver takes some at the
  * first. */
 void cli_memory(const struct q_cli *c, const struct q_engine *en);

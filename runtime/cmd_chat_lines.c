@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "cli.h"
 #include "cmd_chat_kept.h"
 #include "cmd_chat_lines.h"
 #include "cmd_chat_term.h"
@@ -29,6 +30,7 @@ struct chat_lines {
     size_t cap;
     int more;                /* the line continues another */
     int broken;              /* a signal ended the last read */
+    int begun;               /* a line was read */
 };
 
 static struct chat_lines *self(EditLine *edit)
@@ -195,8 +197,10 @@ static ssize_t read_line(struct chat_lines *l, const char **line)
     errno = 0;
     ssize_t got = getline(&l->plain, &l->cap, stdin);
     l->broken = got < 0 && errno == EINTR;
-    *line = l->plain;
-    return got;
+    size_t bom = got > 0 && !l->begun ? cli_bom(l->plain, (size_t)got) : 0;
+    l->begun |= got > 0;
+    *line = l->plain + bom;
+    return got - (ssize_t)bom;
 }
 
 static void remember(struct chat_lines *l)

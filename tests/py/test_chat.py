@@ -47,6 +47,11 @@ def test_a_first_answer_is_that_of_run():
         assert said("--no-think", lines=[question]) == single(question)
 
 
+def test_a_byte_order_mark_before_the_first_line_is_no_text():
+    plain, marked = chat("-n", "4", lines=["Hi", "Hi"]), chat("-n", "4", lines=["\ufeffHi", "Hi"])
+    assert len(turns(plain)) == 2 and turns(marked) == turns(plain) != turns(chat("-n", "4", lines=["Hi", "\ufeffHi"]))
+
+
 def test_golden_answers_with_thinking_apart():
     asked = [g for g in goldens() if g["margin_min"] > 0.5 and not g["tools"] and len(g["messages"]) == 1 and len(g["ids"]) < 400]
     thinking = [g for g in asked if g["enable_thinking"]]

@@ -380,8 +380,19 @@ def test_a_nul_is_refused_or_kept_never_cut():
     assert with_nul > without + 2
 
 
-def test_a_byte_order_mark_does_not_stop_it():
-    assert run("-p", "-", "-n", "4", stdin=b"\xef\xbb\xbfWho are you?").returncode == 0
+def test_a_byte_order_mark_of_a_file_is_no_text(tmp_path):
+    """Windows' editors write one; the model would read it as a character. Inside a text it is one."""
+    bom, path = b"\xef\xbb\xbf", tmp_path / "prompt.txt"
+    for raw in ([], ["--raw"]):
+        tokens = lambda *args, **more: prompt_tokens(run(*raw, "-n", "1", *args, **more))
+        want = tokens("-p", "Who are you?")
+        path.write_bytes(bom + b"Who are you?")
+        assert tokens("-f", path) == tokens("-p", "-", stdin=path.read_bytes()) == want
+        path.write_bytes(b"Who " + bom + b"are you?")
+        assert tokens("-f", path) > want and tokens("-p", bom + b"Who are you?") > want
+    refused(run("--raw", "-p", "-", stdin=bom), "empty")
+    path.write_bytes(bom + b'{"type": "boolean"}')
+    assert answer("-p", "Is it?", "--json-schema", path).strip() in ("true", "false")
 
 
 def test_an_empty_prompt():
