@@ -4,6 +4,13 @@ TEST_PACKAGES="chromium libcmocka-dev g++ clang libclang-rt-14-dev lua-check min
 
 step() { printf '== %s\n' "$1" >&2; }
 
+# Before anything is installed or begun: everything lies in build/.
+need_writable() {
+    mkdir -p build 2>/dev/null && [ -w build ] && return 0
+    echo "cannot write in $PWD/build: run this in a copy of quarry that is yours, on a disk that can be written" >&2
+    return 1
+}
+
 # Asks dpkg first, so that a second run needs no network and no root.
 install_packages() {
     if ! command -v dpkg-query >/dev/null; then

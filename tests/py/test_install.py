@@ -135,3 +135,20 @@ def test_why_its_cache_cannot_be_made_is_told(prefix):
     done = installed(prefix, "quarry-tune", "--effort", "none", "-m", readable_model(prefix), XDG_CACHE_HOME=str(closed / "above"))
     assert done.returncode == 1
     assert f"{closed}/above/quarry: cannot make the directory: Permission denied" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("script", ["quickstart", "check"])
+def test_a_folder_that_cannot_be_written_is_one_line(place, script):
+    """Before packages are looked for, and without what CMake says of it."""
+    copy = place / script
+    (copy / "tests").mkdir(parents=True)
+    for name in (script, "tests/setup.sh"):
+        shutil.copy(SOURCE / name, copy / name)
+    who = without_root(place / "tmp")
+    for blocked in (copy, copy / "build"):          # another's folder, then a build/ of another's
+        blocked.mkdir(exist_ok=True)
+        blocked.chmod(0o555)
+        done = subprocess.run([copy / script], capture_output=True, text=True, timeout=60, env=environment(), **who)
+        assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1, done.stderr
+        assert done.stderr.startswith(f"cannot write in {copy}/build: ")
+        copy.chmod(0o755)
