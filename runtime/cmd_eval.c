@@ -137,6 +137,22 @@ static int rows_per_step(const struct eval *v, int vocab)
     return (int)(rows < most ? rows : most);
 }
 
+/* Told before the model is read, which may take minutes. A pipe has no size. */
+static int check_against(struct eval *v, struct q_err *e)
+{
+    struct stat st;
+    char magic[4], found[60];
+    size_t want = (size_t)v->n * (size_t)v->vocab * sizeof(float);
+    if (!(v->against = fopen(v->against_path, "rb")) || fstat(fileno(v->against), &st)) return q_fail(e, Q_EIO, "%s: cannot open", v->against_path);
+    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return Q_OK;
+    int gguf = S_ISREG(st.st_mode) && fread(magic, sizeof magic, 1, v->against) == 1 && !memcmp(magic, "GGUF", 4);
+    snprintf(found, sizeof found, "%lld bytes", (long long)st.st_size);
+    rewind(v->against);
+    if (S_ISREG(st.st_mode) && !gguf && (size_t)st.st_size == want) return Q_OK;
+    return q_fail(e, Q_EINPUT, "%s: expected logits as --logits writes them, of this text and model: %d tokens x %d x 4 = %zu bytes; found %s", v->against_path,
+                  v->n, v->vocab, want, gguf ? "a GGUF file" : S_ISDIR(st.st_mode) ? "a folder" : found);
+}
+
 static int open_engine(struct eval *v, struct q_engine **en, struct q_err *e)
 {
     struct gguf *g;
@@ -149,6 +165,7 @@ static int open_engine(struct eval *v, struct q_engine **en, struct q_err *e)
     v->vocab = c.n_vocab;
     for (int i = 0; i < v->n; i++)
         if (v->ids[i] >= c.n_vocab) return q_fail(e, Q_EINPUT, "--ids: token %d at place %d is not in the vocabulary of %d", v->ids[i], i, c.n_vocab);
+    if (v->against_path && (rc = check_against(v, e))) return rc;
     v->cli.engine.ctx_hint = v->n;
     v->cli.engine.max_rows = v->cli.engine.max_out = rows_per_step(v, c.n_vocab);
     return q_engine_open(en, &v->cli.engine, e);
@@ -240,7 +257,6 @@ static int same_file(const struct eval *v)
 
 static int open_files(struct eval *v, struct q_err *e)
 {
-    if (v->against_path && !(v->against = fopen(v->against_path, "rb"))) return q_fail(e, Q_EIO, "%s: cannot open", v->against_path);
     if (v->logits_path && v->against && same_file(v))
         return q_fail(e, Q_EINPUT, "%s: --logits would overwrite the file of --against", v->logits_path);
     if (v->logits_path && !(v->logits = fopen(v->logits_path, "wb"))) return q_fail(e, Q_EIO, "%s: cannot write", v->logits_path);

@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from programs import END, QUARRY, TINY, environment, goldens, quarry, refused, verb
+from programs import END, QUARRY, SOURCE, TINY, environment, goldens, quarry, refused, verb
 
 VOCAB = 4096
 GOLDEN = goldens()[1]
@@ -89,6 +89,14 @@ def test_a_file_of_another_length_is_refused(reference, tmp_path):
     path = tmp_path / "long.f32"
     path.write_bytes(raw + bytes(4))
     refused(verb("eval", "--ids", listed(IDS), "--against", path), str(path), str(len(IDS)), str(VOCAB))
+
+
+def test_a_file_of_another_kind_is_named_before_the_model_is_read(reference, tmp_path):
+    want = f"expected logits as --logits writes them, of this text and model: {len(IDS)} tokens x {VOCAB} x 4 = {len(IDS) * VOCAB * 4} bytes; found "
+    for path, found in ((TINY, "a GGUF file"), (tmp_path, "a folder"), (SOURCE / "README.md", f"{(SOURCE / 'README.md').stat().st_size} bytes")):
+        done = verb("eval", "--ids", listed(IDS), "--against", path)
+        refused(done, f"{path}: {want}{found}")
+        assert "# " not in done.err
 
 
 def test_files_that_cannot_be_used_are_named(tmp_path):
