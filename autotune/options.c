@@ -18,21 +18,33 @@ struct help {
     const char *verbs, *text;
 };
 
+#define WHAT "           "   /* what a verb does, under how it is written */
 static const struct help usages[] = {
-    { " tune ", "quarry tune [tune] (-m FILE | --preset NAME) [options]   make the kernel set of a model on this card\n" },
-    { " plan ", "quarry tune plan [OP] (-m FILE | --preset NAME)          what would be tried and what is pruned, and why; nothing is measured\n" },
-    { " explain ", "quarry tune explain OP [PART] [-m FILE | --preset NAME]  why its winners are that (of shapes with PART in them): times, roof, search\n" },
-    { " verify ", "quarry tune verify [OP] [-m FILE | --preset NAME]        builds, tests and times what was recorded once more, a line an op\n" },
-    { " compare ", "quarry tune compare FILE [-m FILE | --preset NAME]       this card's winners against another tune's (a file of tune list --measured):\n"
-                   "                                                                one duel where they differ; status 0 when all are within 2 % or its noise\n" },
-    { " list ", "quarry tune list [-m FILE | --preset NAME] [--json]      what the store holds for this card, or a model would run with\n" },
-    { " export ", "quarry tune export [-o FILE] [--binaries] [--sign KEY]   this card's winners, for other machines\n" },
+    { " tune ", "quarry tune [tune] (-m FILE | --preset NAME) [options]\n"
+              WHAT "make the kernel set of a model on this card\n" },
+    { " plan ", "quarry tune plan [OP] (-m FILE | --preset NAME)\n"
+              WHAT "what would be tried and what is pruned, and why; nothing is measured\n" },
+    { " explain ", "quarry tune explain OP [PART] [-m FILE | --preset NAME]\n"
+                 WHAT "why its winners are that (of shapes with PART in them): times, roof, search\n" },
+    { " verify ", "quarry tune verify [OP] [-m FILE | --preset NAME]\n"
+                WHAT "builds, tests and times what was recorded once more, a line an op\n" },
+    { " compare ", "quarry tune compare FILE [-m FILE | --preset NAME]\n"
+                 WHAT "this card's winners against another tune's (a file of tune list --measured):\n"
+                 WHAT "one duel where they differ; status 0 when all are within 2 % or its noise\n" },
+    { " list ", "quarry tune list [-m FILE | --preset NAME] [--json]\n"
+              WHAT "what the store holds for this card, or a model would run with\n" },
+    { " export ", "quarry tune export [-o FILE] [--binaries] [--sign KEY]\n"
+                WHAT "this card's winners, for other machines\n" },
     { " build ", "quarry tune build --card KEY (-m FILE | --preset NAME) [-o FILE] [--sign KEY]\n"
-                 "                                                                a whole kernel set for a card that is not here\n" },
-    { " import ", "quarry tune import FILE                                  such a kernel set into this machine's store\n" },
-    { " trust ", "quarry tune trust [KEY | --remove KEY | --new FILE]      whose binaries are used; a key of your own\n" },
-    { " contribute ", "quarry tune contribute [--card KEY]                      this card's winners as one text for the project (tuned/README.md)\n" },
-    { " admit ", "quarry tune admit FILE [DIR]                             checks such a text; its records into DIR, like tuned/\n" },
+               WHAT "a whole kernel set for a card that is not here\n" },
+    { " import ", "quarry tune import FILE\n"
+                WHAT "such a kernel set into this machine's store\n" },
+    { " trust ", "quarry tune trust [KEY | --remove KEY | --new FILE]\n"
+               WHAT "whose binaries are used; a key of your own\n" },
+    { " contribute ", "quarry tune contribute [--card KEY]\n"
+                    WHAT "this card's winners as one text for the project (tuned/README.md)\n" },
+    { " admit ", "quarry tune admit FILE [DIR]\n"
+               WHAT "checks such a text; its records into DIR, like tuned/\n" },
 };
 
 #define OF_MODEL " tune plan explain verify compare list build "
@@ -43,24 +55,29 @@ static const struct help options[] = {
                      "                       exhaustive: every legal one, which may take hours;\n"
                      "                       none: default params, nothing is measured\n" },
     { OF_MODEL, "  -m FILE              the model, a GGUF file\n"
-                "  --preset NAME        a shape by name (qwen3.5-0.8b) or of a file (./mine.lua), with weights of --type T (q8_0)\n"
+                "  --preset NAME        a shape by name (qwen3.5-0.8b) or of a file (./mine.lua), with weights of\n"
+                "                       --type T (q8_0)\n"
                 "  --numerics N         strict, pinned (default), free or reference\n"
                 "  --sparse-prefill M   also what sparse prefill takes, whatever the share M is there\n"
                 "  --kv-k F, --kv-v F   format of K and V: f16 (default), q8, r4, r3 or f32\n" },
     { BUILDS, "  --device D           auto (default: the card if there is one), cpu, cuda or cuda:N\n" },
-    { " tune plan explain list export build contribute ", "  --card CARD          build for this card instead of the one here: a name (t4; quarry-gen --cards lists them), a file\n"
-                                                          "                       (./mine.lua), or a key, e.g. cpu:avx2 or cuda:sm_70\n" },
+    { " tune plan explain list export build contribute ", "  --card CARD          build for this card instead of the one here: a name (t4; quarry-gen --cards\n"
+                                                          "                       lists them), a file (./mine.lua), or a key, e.g. cpu:avx2 or cuda:sm_70\n" },
     { BUILDS, "  -t N                 threads that the model will run with (default: all CPUs)\n"
               "  --tunes DIR          records of winners here, before the user's own\n"
-              "  --cache DIR          default records and objects here (default: $XDG_CACHE_HOME/quarry); a tune takes it with --effort none\n"
+              "  --cache DIR          default records and objects here (default: $XDG_CACHE_HOME/quarry); a tune\n"
+              "                       takes it with --effort none\n"
               "  --cc PROGRAM         the C compiler (default: the first of cc, gcc, clang)\n"
-              "  --nvrtc PATH         NVRTC's library or a folder with it (default: the newest that serves card and driver)\n"
+              "  --nvrtc PATH         NVRTC's library or a folder with it (default: the newest that serves card and\n"
+              "                       driver)\n"
               "  -j N                 compilers at a time (default: one a CPU)\n" },
     { BUILDS "admit ", "  --generator DIR      templates of this source tree instead of the built-in ones\n" },
     { " export build ", "  -o FILE              export, build: the kernel set (default: set.tar.zst)\n" },
-    { " export ", "  --binaries           export: with what the kernels were compiled to; others use it if they trust your key\n" },
+    { " export ", "  --binaries           export: with what the kernels were compiled to; others use it if they trust\n"
+                  "                       your key\n" },
     { " export build ", "  --sign FILE          export, build: signed by this secret key (of trust --new, or minisign -G -W)\n" },
-    { " plan explain compare list ", "  --json               list: one record a line, as stored; plan, explain, compare: one object or list\n" },
+    { " plan explain compare list ", "  --json               list: one record a line, as stored; plan, explain, compare: one object or\n"
+                                     "                       list\n" },
     { " list ", "  --table              list: what was measured, with microseconds and percent of the roof\n"
                 "  --measured           list: winners that were measured, as tuned/ holds them for a card\n" },
 };

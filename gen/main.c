@@ -14,17 +14,21 @@ struct options {
 
 static int usage(FILE *f)
 {
-    fputs("usage: quarry-gen OP --shape NAME=VALUE,... [--params NAME=VALUE,...] [--card CARD] [--numerics CLASS]\n"
+    fputs("usage: quarry-gen OP --shape NAME=VALUE,... [--params NAME=VALUE,...] [--card CARD]\n"
+          "           [--numerics CLASS]\n"
           "           prints one kernel; what --params leaves out takes the card's default\n"
-          "           --card: a key (cuda:sm_75, cpu:avx2,t=4), a name (t4) or a file like those of gen/cards (./mine.lua); without: this machine\n"
+          "           --card: a key (cuda:sm_75, cpu:avx2,t=4), a name (t4) or a file like those of gen/cards\n"
+          "           (./mine.lua); without: this machine\n"
           "           --unit: with the headers' text in place, as it is compiled\n"
           "           --space: every candidate instead, legal or with the reason that drops it\n"
           "       quarry-gen --list         the ops\n"
           "       quarry-gen --cards [CARD]   the cards that have a name; or what is known of one\n"
           "       quarry-gen --hash OP      the generator hash of an op's records\n"
           "       quarry-gen --ops-table    all hashes as C, for the runtime\n"
-          "       quarry-gen --refs-table --dir DIR   which ref.c of the tree checks which op, as C, for tests and tuner\n"
-          "   anywhere: --dir DIR  read gen/ and templates/ of a source tree instead of the copies in this program\n",
+          "       quarry-gen --refs-table --dir DIR   which ref.c of the tree checks which op, as C, for tests\n"
+          "           and tuner\n"
+          "   anywhere: --dir DIR  read gen/ and templates/ of a source tree instead of the copies in this\n"
+          "           program\n",
           f);
     return f == stderr ? 2 : 0;
 }

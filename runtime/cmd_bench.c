@@ -15,7 +15,7 @@ enum { OPT_JSON = CLI_OWN, OPT_TRACE, OPT_SHARE, MAX_REPS = 100, MAX_STREAMS = 2
 static void help(void)
 {
     printf("usage: quarry bench (-m FILE | --preset NAME) [options]\n"
-           "       quarry bench --url URL [options]          a running server, from its client's side (--url URL --help)\n\n"
+           "       quarry bench --url URL [options]   a running server, from its client's side (--url x --help)\n\n"
            "  --preset NAME       synthetic weights of this shape (qwen3.5-0.8b ..., or a file ./mine.lua)\n"
            "  --type T            their format: q8_0 (default), f16, bf16, f32\n"
            "  -p N                prefill tokens (512; 0: none)\n"
@@ -23,13 +23,15 @@ static void help(void)
            "  -d LIST             depths: tokens in the sequence before (0)\n"
            "  -b, --batch LIST    streams that decode together (1); their tokens are counted together\n"
            "  -r N                repetitions, medians are printed (3)\n"
-           "  --sparse-share S    with --sparse-prefill: pages are chosen, but the share S of them is read, drawn by chance. Attention over\n"
-           "                      made-up weights and pages is flat, so its own choice would be all of them\n"
+           "  --sparse-share S    with --sparse-prefill: pages are chosen, but the share S of them is read,\n"
+           "                      drawn by chance. Attention over made-up weights and pages is flat, so its own\n"
+           "                      choice would be all of them\n"
            "  --json              results as JSON\n"
            "  --trace             then, for each depth, one more run with the time of every kernel\n\n"
-           "Roofs are measured first. That of decode is what reading memory allows: every token reads the weights, the KV before it and\n"
-           "the states; weights that fit the last-level cache need no memory: in cache. That of prefill is what the fastest int8\n"
-           "instruction could multiply of the layers' matrices, and the fastest of half precision of attention's scores and sums.\n\n%s",
+           "Roofs are measured first. That of decode is what reading memory allows: every token reads the\n"
+           "weights, the KV before it and the states; weights that fit the last-level cache need no memory: in\n"
+           "cache. That of prefill is what the fastest int8 instruction could multiply of the layers' matrices,\n"
+           "and the fastest of half precision of attention's scores and sums.\n\n%s",
            cli_engine_help);
 }
 

@@ -56,8 +56,9 @@ static void help(void)
            "  --cached            the same prompt again and again, so that the server's prefix cache helps\n"
            "  --json              results as JSON\n"
            "  -q, --quiet         no facts on stderr\n\n"
-           "Time to first token counts from before the request is sent. prompt tok/s is the prompt over that time, decode tok/s the rest of the\n"
-           "answer's tokens over the rest of its time, all by the server's own count of tokens.\n");
+           "Time to first token counts from before the request is sent. prompt tok/s is the prompt over that\n"
+           "time, decode tok/s the rest of the answer's tokens over the rest of its time, all by the server's\n"
+           "own count of tokens.\n");
 }
 
 static const struct option longs[] = {{"url", 1, 0, OPT_URL}, {"api-key", 1, 0, OPT_KEY}, {"model", 1, 0, 'm'}, {"cached", 0, 0, OPT_CACHED},

@@ -34,7 +34,8 @@ static void help(void)
            "  --control           control tokens in the text become their ids\n"
            "  --ids LIST          token ids, or @FILE with such a list\n"
            "  --logits OUT.f32    write all logits, little-endian fp32 [tokens][vocabulary]\n"
-           "  --against REF.f32   compare with such a file: KL(reference || this), first choices, largest difference\n"
+           "  --against REF.f32   compare with such a file: KL(reference || this), first choices, largest\n"
+           "                      difference\n"
            "  --chunk N           tokens a step (default: as many as fit 64 MiB of logits, at most 512)\n"
            "  --json              results as one JSON object\n%s",
            cli_engine_help);

@@ -45,13 +45,17 @@ static void help(void)
            "  --system TEXT       a system message before it\n"
            "  --think             let the model think first\n"
            "  --raw               no chat template; control tokens in the prompt are control tokens\n"
-           "  --truncate HOW      a prompt too long for the context loses its beginning (head) or its middle (middle); default: none, it is refused\n"
+           "  --truncate HOW      a prompt too long for the context loses its beginning (head) or its middle\n"
+           "                      (middle); default: none, it is refused\n"
            "  -n N                generate at most N tokens\n"
-           "  --session FILE      the prompt goes on where FILE's session ended, and FILE is written anew behind the answer; where there is none,\n"
-           "                      one begins (--raw: its text goes on; else: its conversation gets another turn)\n"
+           "  --session FILE      the prompt goes on where FILE's session ended, and FILE is written anew behind\n"
+           "                      the answer; where there is none, one begins (--raw: its text goes on; else:\n"
+           "                      its conversation gets another turn)\n"
            "  --ids               print token ids instead of text\n"
-           "  --grammar G         the answer is a text of this GBNF grammar: a file, or the grammar itself (it has a ::=)\n"
-           "  --json-schema S     the answer is JSON by this schema: a file, or the schema itself (it begins with {)\n%s%s",
+           "  --grammar G         the answer is a text of this GBNF grammar: a file, or the grammar itself (it\n"
+           "                      has a ::=)\n"
+           "  --json-schema S     the answer is JSON by this schema: a file, or the schema itself (it begins\n"
+           "                      with {)\n%s%s",
            cli_sampling_help, cli_engine_help);
 }
 

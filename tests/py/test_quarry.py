@@ -132,3 +132,13 @@ def test_of_an_option_given_twice_the_last_counts_and_that_is_told():
     assert status == 0 and err == "# --parallel was given more than once: '2' counts, '1' does not\n"
     status, out, err = run("tune", "list", "--numerics", "strict", "--numerics", "free", "--device", "cpu")
     assert status == 0 and err.startswith("quarry-tune: --numerics was given more than once: 'free' counts, 'strict' does not\n")
+
+
+def test_help_fits_a_terminal_of_100_columns():
+    tunes = ("plan", "explain", "verify", "compare", "list", "export", "build", "import", "trust", "contribute", "admit")
+    verbs = [["run"], ["chat"], ["show"], ["eval"], ["bench"], ["bench", "--url", "x"], ["doctor"], ["serve"], ["gen"], ["tune"], *(["tune", t] for t in tunes)]
+    for verb in [[], *verbs]:
+        status, out, err = run(*verb, "--help")
+        assert status == 0 and out.count("\n") >= 2
+        for line in out.splitlines():
+            assert len(line) <= 100, (verb, line)
