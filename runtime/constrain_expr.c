@@ -167,6 +167,58 @@ int expr_repeat(struct grammar *g, int kid, int min, int max)
 
 int expr_rule(struct grammar *g, int rule) { return add_node(g, (struct expr_node){.kind = X_RULE, .rule = rule}); }
 
+/* ---- lengths ---- */
+
+enum { LONG_ENOUGH = 1 << 30 };
+
+static int times(int n, int count)
+{
+    long long product = (long long)n * count;
+    if (!n || !count) return 0;
+    return n < 0 || count < 0 ? -1 : product < LONG_ENOUGH ? (int)product : LONG_ENOUGH;
+}
+
+static int plus(int a, int b) { return a < 0 || b < 0 ? -1 : a + b < LONG_ENOUGH ? a + b : LONG_ENOUGH; }
+
+static int characters(const char *s, int n)
+{
+    int count = 0;
+    for (int i = 0; i < n; i++) count += ((unsigned char)s[i] & 0xC0) != 0x80;
+    return count;
+}
+
+static void join_lengths(enum expr_kind kind, int l, int m, int *least, int *most)
+{
+    if (kind == X_SEQ) {
+        *least = plus(*least, l);
+        *most = plus(*most, m);
+        return;
+    }
+    if (l < *least) *least = l;
+    if (m < 0 || (*most >= 0 && m > *most)) *most = m;
+}
+
+void expr_lengths(const struct grammar *g, int x, int *least, int *most)
+{
+    const struct expr_node *n = &g->node[x];
+    int l, m;
+    *least = 0;
+    *most = n->kind == X_EMPTY ? 0 : -1;
+    if (n->kind == X_TEXT) *least = *most = characters(g->byte + n->at, n->n);
+    if (n->kind == X_CLASS || n->kind == X_JSON) *least = *most = 1;
+    if (n->kind == X_REPEAT) {
+        expr_lengths(g, n->at, &l, &m);
+        *least = times(l, n->min);
+        *most = times(m, n->max);
+    }
+    if (n->kind != X_SEQ && n->kind != X_ALT) return;
+    expr_lengths(g, g->kid[n->at], least, most);
+    for (int i = 1; i < n->n; i++) {
+        expr_lengths(g, g->kid[n->at + i], &l, &m);
+        join_lengths(n->kind, l, m, least, most);
+    }
+}
+
 int grammar_rule(struct grammar *g, const char *name, size_t n)
 {
     if (!room(g, &g->rule, g->n_rule, &g->cap_rule, 1, sizeof *g->rule)) return 0;

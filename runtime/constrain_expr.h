@@ -80,6 +80,9 @@ int expr_repeat(struct grammar *g, int kid, int min, int max);
 int expr_until(struct grammar *g, enum expr_kind kind, const char *tag); /* X_UNTIL or X_AVOID; tag: ASCII */
 int expr_rule(struct grammar *g, int rule);
 
+/* How many characters its texts have, of an expression without rules: *least to *most, < 0: as many as you like. */
+void expr_lengths(const struct grammar *g, int x, int *least, int *most);
+
 /* A new rule without a body. */
 int grammar_rule(struct grammar *g, const char *name, size_t n);
 void grammar_define(struct grammar *g, int rule, int body);

@@ -206,9 +206,23 @@ static int check_circle(struct facts *f, struct q_err *e)
     return rc;
 }
 
+/* Rules of parts of a schema are called by their path: the deepest of those that no text fits, or NULL. */
+static const char *impossible_part(const struct facts *f)
+{
+    const struct expr_rule *deepest = NULL;
+    for (int r = 0; r < f->g->n_rule; r++) {
+        const struct expr_rule *x = &f->g->rule[r];
+        if (*x->name != '#' || f->a->state[f->a->rule[r].start].height != NFA_NEVER) continue;
+        if (!deepest || x->n_name > deepest->n_name) deepest = x;
+    }
+    return deepest ? deepest->name : NULL;
+}
+
 static int check_root(const struct facts *f, struct q_err *e)
 {
     int height = f->a->state[f->a->rule[f->g->root].start].height;
+    const char *part = height == NFA_NEVER ? impossible_part(f) : NULL;
+    if (part) return q_fail(e, Q_EINPUT, "no text fits the schema at %.200s: what it asks for contradicts itself, or has no end", part);
     if (height == NFA_NEVER) return q_fail(e, Q_EINPUT, "no text fits: the rule '%s' never comes to an end", f->g->rule[f->g->root].name);
     if (height > NFA_MAX_HEIGHT) return q_fail(e, Q_ELIMIT, "every text nests %d rules deep, at most %d can be", height, NFA_MAX_HEIGHT);
     return Q_OK;

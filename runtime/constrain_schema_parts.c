@@ -170,12 +170,27 @@ static int long_text(struct schema *b, int min, int max)
 
 static int both(struct schema *b, int x, int y) { return expr_join(b->g, X_AND, (int[]){x, y}, 2); }
 
+/* `key` and a limit of the length that leaves none of its texts. A text of a length in between may be missing all the same. */
+static void check_lengths(struct schema *b, const char *key, const cJSON *value, int x, int min, int max)
+{
+    const char *text = cJSON_IsString(value) ? value->valuestring : "";
+    int least, most;
+    if (b->g->rc) return;
+    expr_lengths(b->g, x, &least, &most);
+    if (max >= 0 && least > max)
+        schema_fail(b, Q_EINPUT, "'%s' \"%.100s\" and 'maxLength' %d contradict each other: no text of the %s is shorter than %d", key, text, max, key, least);
+    else if (most >= 0 && most < min)
+        schema_fail(b, Q_EINPUT, "'%s' \"%.100s\" and 'minLength' %d contradict each other: no text of the %s is longer than %d", key, text, min, key, most);
+}
+
 static int string_text(struct schema *b, const cJSON *s, int min, int max)
 {
     enum expr_kind kind = b->tag ? X_CLASS : X_JSON;
     const cJSON *p = cJSON_GetObjectItemCaseSensitive(s, "pattern"), *f = cJSON_GetObjectItemCaseSensitive(s, "format");
-    int x = p ? pattern(b, p, kind) : -1;
-    if (f) x = x < 0 ? format(b, f, kind) : both(b, x, format(b, f, kind));
+    int x = p ? pattern(b, p, kind) : -1, y = f ? format(b, f, kind) : -1;
+    if (p) check_lengths(b, "pattern", p, x, min, max);
+    if (f) check_lengths(b, "format", f, y, min, max);
+    if (f) x = p ? both(b, x, y) : y;
     if (x < 0) return long_text(b, min, max);
     return min || max >= 0 ? both(b, x, expr_repeat(b->g, any_char(b, kind), min, max)) : x;
 }
