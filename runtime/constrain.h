@@ -57,6 +57,7 @@ int q_constraint_from_choice(struct q_constraint **c, const struct tokenizer *t,
 
 struct q_tool_rules {
     const char *only;   /* the one function that may be called; NULL: any of them */
+    int none;           /* 1: text alone; once it says anything it may come to <tool_call>, which ends it. Nothing else here is looked at */
     int required;       /* 1: the answer is calls alone, at least one; 0: text, then calls if the model begins one */
     int parallel;       /* 1: several calls */
     const char *otherwise;   /* with required 0: the JSON schema of an answer that is no call; NULL: any text, and calls behind it */

@@ -154,9 +154,23 @@ static int build_otherwise(struct grammar *g, const char *json)
     return x;
 }
 
+/* A model kept from the tag goes on as if it stood there: half a call, as text. So the text may come to the tag, which is its end, once it says
+ * anything. */
+static int build_no_calls(struct grammar *g, const char *begin)
+{
+    static const struct expr_range space[] = {{'\t', '\n'}, {'\r', '\r'}, {' ', ' '}}, not_first[] = {{'\t', '\n'}, {'\r', '\r'}, {' ', ' '}, {'<', '<'}};
+    int any = expr_repeat(g, expr_class_not(g, X_CLASS, NULL, 0), 0, -1);
+    int says = EXPR_SEQ(g, expr_repeat(g, expr_class(g, X_CLASS, space, 3), 0, -1), expr_class_not(g, X_CLASS, not_first, 4), any);
+    return EXPR_ALT(g, expr_until(g, X_AVOID, begin), expr_join(g, X_AND, (int[]){expr_until(g, X_UNTIL, begin), says}, 2));
+}
+
 static void build_answer(struct grammar *g, const cJSON *tools, const struct q_tool_rules *r)
 {
     static const char begin[] = "<tool_call>";
+    if (r->none) {
+        g->root = grammar_rule(g, "no_calls", 8);
+        return grammar_define(g, g->root, build_no_calls(g, begin));
+    }
     int call = grammar_rule(g, "call", 4), x = build_functions(g, tools, r->only);
     grammar_define(g, call, EXPR_SEQ(g, expr_text(g, "\n", 1), x));
     int again = EXPR_SEQ(g, expr_text(g, "\n", 1), expr_text(g, begin, sizeof begin - 1), expr_rule(g, call));

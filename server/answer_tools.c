@@ -95,14 +95,15 @@ static int constrain(struct ask *a, struct server *sv, const struct asked *t, co
     return rc;
 }
 
-/* The token that begins a call cannot be drawn. */
+/* Under a format no call is possible anyway. */
 static int forbid_calls(struct ask *a, struct server *sv, struct q_err *e)
 {
-    struct tok_ids ids = {0};
-    int rc = tok_encode(tokenizer_of(sv), "<tool_call>", 11, 0, &ids, e);
-    if (!rc && ids.n == 1 && ask_add_bias(a, ids.at[0], -100)) rc = q_fail(e, Q_EMEM, "no memory for the request");
-    free(ids.at);
-    return rc;
+    const struct q_tool_rules none = {.none = 1};
+    q_tools_close(a->tools);
+    a->tools = NULL;
+    if (a->job.constraint) return Q_OK;
+    a->no_calls = 1;
+    return q_constraint_from_tools(&a->job.constraint, tokenizer_of(sv), "[]", 2, &none, e);
 }
 
 static void apply(struct fields *f, struct ask *a, struct server *sv, const struct asked *t)
@@ -111,8 +112,6 @@ static void apply(struct fields *f, struct ask *a, struct server *sv, const stru
     const struct q_tool_rules rules = {.only = c->name, .required = c->mode != MODE_AUTO, .parallel = t->parallel, .otherwise = t->schema};
     struct q_err e;
     if (c->mode == MODE_NONE) {
-        q_tools_close(a->tools);
-        a->tools = NULL;
         if (forbid_calls(a, sv, &e)) api_fail_err(f->x, "tool_choice", &e);
     } else if (c->name && q_tools_find(a->tools, c->name, strlen(c->name)) < 0) {
         api_fail(f->x, 400, NULL, "tool_choice", "field 'tool_choice': expected the name of one of the tools, found '%.100s'", c->name);

@@ -46,20 +46,6 @@ static int copy_bias(const struct job_ask *from, struct job_ask *to)
     return !to->bias_id || !to->bias;
 }
 
-int ask_add_bias(struct ask *a, int32_t id, float bias)
-{
-    size_t n = (size_t)a->job.n_bias + 1;
-    int32_t *ids = realloc(a->job.bias_id, n * sizeof *ids);
-    if (ids) a->job.bias_id = ids;
-    float *all = ids ? realloc(a->job.bias, n * sizeof *all) : NULL;
-    if (!all) return -1;
-    a->job.bias = all;
-    ids[n - 1] = id;
-    all[n - 1] = bias;
-    a->job.n_bias++;
-    return 0;
-}
-
 int ask_job(const struct ask *a, int choice, struct job_ask *out, struct q_err *e)
 {
     *out = a->job;

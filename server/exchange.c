@@ -295,6 +295,7 @@ static int open_jobs(struct http_request *rq, struct exchange *x, const struct a
         one.client = http_client(rq);
         /* One of them is enough to probe the client. */
         if (!rc && x->tools) rc = track_read_calls(&x->track[i], x->tools, e);
+        if (!rc && ask->no_calls) rc = track_end_at_call(&x->track[i], e);
         if (rc) job_ask_free(&one);
         if (!rc) rc = job_open(&x->track[i].job, &one, http_fd(rq), !i && !ask->stream && http_takes_interim(rq), e);
     }

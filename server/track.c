@@ -48,11 +48,24 @@ static int read_event(void *arg, const struct q_tool_event *from, struct q_err *
     return Q_OK;
 }
 
+/* piece NULL: no more comes, and what waits was no tag. */
+static void take_before_tag(struct track *t, const struct text *piece)
+{
+    struct tok_text out = {0};
+    struct q_err e;
+    int rc = piece ? q_stops_push(&t->tag, text_of(piece), piece->n, &out, &e) : q_stops_flush(&t->tag, &out, &e);
+    struct event ev = {.kind = EVENT_TEXT, .text = out.at, .n = out.n};
+    if (rc) give_up(t, e.text);
+    else if (out.n) tell(t, &ev);
+    free(out.at);
+}
+
 static void take_text(struct track *t, enum q_part part, const struct text *piece)
 {
     struct event ev = {.kind = part == Q_PART_THINKING ? EVENT_THINKING : EVENT_TEXT, .text = piece->at, .n = piece->n};
     struct q_err e;
     if (keep_tokens(t) || piece->bad) give_up(t, "no memory for an answer");
+    else if (t->no_calls && part == Q_PART_CONTENT) take_before_tag(t, piece);
     else if (!t->calls && piece->n) tell(t, &ev);
     else if (t->calls && q_tool_calls_push(t->calls, part, text_of(piece), piece->n, &e)) give_up(t, e.text);
 }
@@ -72,6 +85,8 @@ static void take_end(struct track *t)
     job_outcome(t->job, &t->outcome);
     t->ended = 1;
     if (t->outcome.end != JOB_ANSWERED) return;
+    if (t->no_calls) take_before_tag(t, NULL);
+    if (t->outcome.end != JOB_ANSWERED) return;
     if (t->calls && q_tool_calls_end(t->calls, a->finish != Q_FINISH_STOP || a->stopped_by >= 0, &e)) {
         give_up(t, e.text);
         return;
@@ -81,6 +96,13 @@ static void take_end(struct track *t)
 }
 
 int track_read_calls(struct track *t, const struct q_tools *tools, struct q_err *e) { return q_tool_calls_open(&t->calls, tools, read_event, t, e); }
+
+int track_end_at_call(struct track *t, struct q_err *e)
+{
+    static const char *const tag[] = {"<tool_call>", "\n<tool_call>", "\n\n<tool_call>"};
+    t->no_calls = 1;
+    return q_stops_open(&t->tag, tag, 3, e);
+}
 
 enum job_event track_take(struct track *t, double seconds, event_sink sink, void *arg)
 {
@@ -99,6 +121,7 @@ void track_close(struct track *t)
 {
     job_drop(t->job);
     q_tool_calls_close(t->calls);
+    q_stops_close(&t->tag);
     free(t->token);
     *t = (struct track){0};
 }

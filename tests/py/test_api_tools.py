@@ -132,10 +132,15 @@ SAVE = tool("save", path={"type": "string"}, n={"anyOf": [{"type": "integer"}, {
 LOOK = tool("look_up", word={"type": "string", "enum": ["cat", "moon"]})
 
 
-def test_none_makes_no_call(server):
-    g = CALLS[0]
-    c = chat(server, **asked(g, tool_choice="none", max_tokens=60))
-    assert "tool_calls" not in c["message"] and c["finish_reason"] in ("stop", "length") and "<tool_call>" not in (c["message"]["content"] or "")
+@pytest.mark.parametrize("g", CALLS, ids=lambda g: g["messages"][-1]["content"][:24])
+def test_none_makes_no_call_nor_half_a_one(server, g):
+    """The tools stay in the prompt, so that it is re-used. Where the model would call one the text ends, once there is any."""
+    for thinking in (False, True):
+        ask = {**asked(g), "enable_thinking": thinking, "tool_choice": "none", "max_tokens": 60}
+        c = chat(server, **ask)
+        assert "tool_calls" not in c["message"] and c["finish_reason"] == "stop"
+        content, _, calls, finish = from_stream(stream_of(server, **ask))
+        assert content == c["message"]["content"] == content.strip() != "" and "<" not in content and (calls, finish) == ([], "stop"), content
 
 
 NAMED = {"type": "function", "function": {"name": "look_up"}}
