@@ -215,7 +215,7 @@ static int prepare(struct contest *t, struct q_err *e)
     struct measure_problem p = { .ref = ref, .shape = t->p->shape, .n_time = t->sizes.n, .cold_bytes = t->sizes.cold ? env->cold_bytes : 0 };
     memcpy(p.check, t->sizes.check, sizeof p.check);
     memcpy(p.time, t->sizes.time, sizeof p.time);
-    t->race = (struct race){ .m = env->m, .slot = env->slot, .n_sizes = t->sizes.n, .budget_us = env->effort->budget_us,
+    t->race = (struct race){ .m = env->m, .slot = env->slot, .n_sizes = t->sizes.n, .budget_us = env->effort->budget_us, .patience = env->patience,
                              .on_card = env->t->card.kind == Q_CARD_CUDA };
     t->race.call_us = t->race.on_card ? 0 : CALL_US;
     memcpy(t->race.weight, t->sizes.weight, sizeof t->race.weight);
@@ -232,20 +232,25 @@ int contest_heat(struct contest *t, int from, int *best, struct q_err *e)
 /* --- a contest --------------------------------------------------------------------------------------------------------- */
 
 /* A card is hardly used by others while it is tuned. */
-static void note_rival(struct contest *t, int best, int rival)
+static void note_rivals(struct contest *t, const struct final *f)
 {
-    if (rival < 0 || t->race.on_card) return;
-    strcpy(t->out->rival, t->c[rival].k.params);
-    t->out->rival_first = race_before(t->r, rival, best);
+    struct rivals *l = &t->out->rivals;
+    l->n = t->race.on_card ? 0 : f->n_rivals;
+    l->pace = f->pace;
+    for (int i = 0; i < l->n; i++) {
+        strcpy(l->params[i], t->c[f->rival[i]].k.params);
+        l->ahead[i] = f->ahead[i];
+    }
 }
 
-static void conclude(struct contest *t, int best, const struct duel *d)
+void contest_conclude(struct contest *t, const struct final *f)
 {
-    contest_note_ties(t, best);
-    contest_record(&t->out->record, t, best);
+    contest_note_ties(t, f->choice);
+    contest_record(&t->out->record, t, f->choice);
     contest_record(&t->out->base, t, 0);
-    if (best) t->out->record.gain = fmax(d->gain, 0);
-    t->out->duel = *d;
+    if (f->choice) t->out->record.gain = fmax(f->duel.gain, 0);
+    t->out->duel = f->duel;
+    note_rivals(t, f);
 }
 
 int contest_ready(struct contest *t, struct q_err *e)
@@ -259,15 +264,14 @@ int contest_ready(struct contest *t, struct q_err *e)
 
 static int run(struct contest *t, const char (*seeds)[256], int n_seeds, int most, int climbs, struct q_err *e)
 {
-    struct duel d;
-    int best = 0, rival = -1, rc = pick(t, seeds, n_seeds, most, e);
+    struct final f;
+    int best = 0, rc = pick(t, seeds, n_seeds, most, e);
     if (!rc) rc = contest_ready(t, e);
     if (!rc) rc = contest_race(t, 0, 0, &best, e);
     if (!rc && t->env->effort->whole) rc = contest_try_rest(t, &best, e);
     else if (!rc) rc = contest_climb(t, climbs, &best, e);
-    if (!rc) rc = contest_finish(t, &best, &rival, &d, e);
-    if (!rc) conclude(t, best, &d);
-    if (!rc) note_rival(t, best, rival);
+    if (!rc) rc = contest_finish(t, best, &f, e);
+    if (!rc) contest_conclude(t, &f);
     return rc;
 }
 

@@ -37,10 +37,19 @@ struct contest_env {
     int slot;                 /* of the measurer; holds the problem when a contest is over */
     struct journal *journal;          /* of what was searched; runs are written down by a watch (watch.h). May be NULL */
     const struct journal_book *book;  /* whose bad candidates are left out. May be NULL */
+    struct patience *patience;        /* of all races. May be NULL */
     int *can_build;           /* set when a default was built: from then on one that is not is that problem's own matter */
 };
 
 enum { CONTEST_TIES = 8 };
+
+/* Who may be better than the winner where a final told too little of them: on a CPU, which others use too. A card's has none. */
+struct rivals {
+    int n;
+    char params[RACE_RIVALS][256];
+    double ahead[RACE_RIVALS];       /* by how much each may be (struct final), the farthest first */
+    double pace;                     /* of the final */
+};
 
 struct outcome {
     struct record record;     /* the winner, with its evidence */
@@ -48,8 +57,7 @@ struct outcome {
     struct duel duel;         /* of the two */
     char ties[CONTEST_TIES][256];    /* params of others inside the winner's tie band */
     int n_ties;
-    char rival[256];          /* params that may be RACE_DOUBT ahead of the winner, since others used the CPU: worth another look. "": none */
-    int rival_first;          /* whether these win a tie with it */
+    struct rivals rivals;
     int total, legal, tried, failed, known_bad;
     char first_failure[512];  /* one line, "" if none failed */
 };
@@ -64,6 +72,11 @@ int contest_run(const struct contest_env *env, const struct q_problem *p, const 
  * budget says. out->record is theirs whoever wins; *worse: they lose by more than a tie. Q_EINTERNAL: they are wrong;
  * Q_EUNSUP: they cannot be looked at, since the default params fail, say; other errors as contest_run's. */
 int contest_again(const struct contest_env *env, const struct q_problem *p, const char *params, struct outcome *out, int *worse, struct q_err *e);
+
+/* The final once more, of the default params and params[0..n) that were built and checked before; held as contest_run's. Errors as contest_again's;
+ * Q_EINTERNAL: one of them is wrong. */
+int contest_final(const struct contest_env *env, const struct q_problem *p, const char *held, const char (*params)[256], int n, struct outcome *out,
+                  struct q_err *e);
 
 /* Two recorded ones against each other in one interleaved duel, both built and checked before. out->duel: what `other` gains over `own`, all zero
  * where both give the same object; out->record is other's, out->base own's, with the duel's times. Errors as contest_again's; Q_EINTERNAL: one of

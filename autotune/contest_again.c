@@ -64,6 +64,33 @@ int contest_again(const struct contest_env *env, const struct q_problem *p, cons
     return rc ? q_fail(e, rc, "%s", why.text) : Q_OK;
 }
 
+/* --- a final once more ------------------------------------------------------------------------------------------------- */
+
+static int run_final(struct contest *t, const char (*params)[256], int n, struct q_err *e)
+{
+    struct final f;
+    int rc = contest_add(t, NULL, e);
+    for (int i = 0; i < n && !rc; i++)
+        if (add_known(t, params[i], e) < 0) return e->code;
+    if (!rc) rc = make_ready(t, e);
+    if (!rc) rc = contest_finish_all(t, &f, e);
+    if (!rc && t->out->failed) rc = q_fail(e, Q_EINTERNAL, "%s", t->out->first_failure);
+    if (!rc) contest_conclude(t, &f);
+    return rc;
+}
+
+int contest_final(const struct contest_env *env, const struct q_problem *p, const char *held, const char (*params)[256], int n, struct outcome *out,
+                  struct q_err *e)
+{
+    struct contest t;
+    struct q_err why;
+    int rc = contest_open(&t, env, p, out, &why);
+    t.held = held;
+    if (!rc) rc = run_final(&t, params, n, &why);
+    contest_close(&t);
+    return rc ? q_fail(e, rc, "%s", why.text) : Q_OK;
+}
+
 /* --- two of them ------------------------------------------------------------------------------------------------------- */
 
 static int run_pair(struct contest *t, const char *own, const char *other, struct q_err *e)

@@ -38,6 +38,8 @@ int contest_add(struct contest *t, const char *params, struct q_err *e);
 int contest_open(struct contest *t, const struct contest_env *env, const struct q_problem *p, struct outcome *out, struct q_err *e);
 /* Also after contest_open failed. */
 void contest_close(struct contest *t);
+/* What the last race told becomes the outcome. */
+void contest_conclude(struct contest *t, const struct final *f);
 /* From the first candidates to those that are right: problem made, all built and checked. */
 int contest_ready(struct contest *t, struct q_err *e);
 /* Candidate i is out, and the outcome tells of the first that was. */
@@ -51,8 +53,10 @@ int contest_heat(struct contest *t, int from, int *best, struct q_err *e);
 int contest_race(struct contest *t, int champion, int from, int *best, struct q_err *e);
 /* Neighbours of the best, at most `climbs` times, where space is left for them. */
 int contest_climb(struct contest *t, int climbs, int *best, struct q_err *e);
-/* The last race: *best is then the winner, by race_final; *rival: as it tells, -1: nobody; *d: the default against the winner. */
-int contest_finish(struct contest *t, int *best, int *rival, struct duel *d, struct q_err *e);
+/* The last race, by race_final, of all that are close to the best, or of all that are usable; f's indices are candidates'. A brief contest has none, nor
+ * has one without others: then best is the choice. */
+int contest_finish(struct contest *t, int best, struct final *f, struct q_err *e);
+int contest_finish_all(struct contest *t, struct final *f, struct q_err *e);
 
 /* --- contest_heats.c --- */
 

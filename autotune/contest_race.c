@@ -39,19 +39,26 @@ static void take_results(struct contest *t, const int *of, int n, const struct r
     }
 }
 
-/* Races candidates of[0] (the default) to of[n - 1]; their samples and scores are then those of this race. d NULL: *won is the one with the least
- * score; else it is the choice of a final, with its rival and duel. */
-static int race_these(struct contest *t, const int *of, int n, int *won, int *rival, struct duel *d, struct q_err *e)
+/* Races candidates of[0] (the default) to of[n - 1], in a final where f is given; their samples and scores are then those of this race. *won: index in
+ * of[]. */
+static int race_these(struct contest *t, const int *of, int n, int *won, struct final *f, struct q_err *e)
 {
     struct racer *r = calloc(RACE_MOST, sizeof *r);
     if (!r) return q_fail(e, Q_EMEM, "no memory for a race");
     enter(t, of, n, r);
-    int rc = d ? race_final(&t->race, r, n, won, rival, d, e) : race_run(&t->race, r, n, won, e);
+    int rc = f ? race_final(&t->race, r, n, f, e) : race_run(&t->race, r, n, won, e);
     take_results(t, of, n, r);
-    if (!rc) *won = of[*won];
-    if (!rc && d) *rival = *rival < 0 ? -1 : of[*rival];
     free(r);
     return rc;
+}
+
+static int final_of(struct contest *t, const int *of, int n, struct final *f, struct q_err *e)
+{
+    int rc = race_these(t, of, n, NULL, f, e);
+    if (rc) return rc;
+    f->choice = of[f->choice];
+    for (int i = 0; i < f->n_rivals; i++) f->rival[i] = of[f->rival[i]];
+    return Q_OK;
 }
 
 int contest_race(struct contest *t, int champion, int from, int *best, struct q_err *e)
@@ -59,8 +66,8 @@ int contest_race(struct contest *t, int champion, int from, int *best, struct q_
     int of[RACE_MOST], n = 0, won = 0;
     for (int i = 0; i < t->n; i++)
         if (t->c[i].usable && (!i || i == champion || i >= from)) of[n++] = i;
-    int rc = race_these(t, of, n, &won, NULL, NULL, e);
-    *best = rc ? 0 : won;
+    int rc = race_these(t, of, n, &won, NULL, e);
+    *best = rc ? 0 : of[won];
     return rc;
 }
 
@@ -133,10 +140,18 @@ static int finalists(const struct contest *t, int best, int of[FINAL])
 
 /* Everyone who is close to the best once more, beside one another and the default: so that the winner does not depend on who met whom in which
  * race. */
-int contest_finish(struct contest *t, int *best, int *rival, struct duel *d, struct q_err *e)
+int contest_finish(struct contest *t, int best, struct final *f, struct q_err *e)
 {
-    int of[FINAL], n = finalists(t, *best, of);
-    *rival = -1;
-    memset(d, 0, sizeof *d);
-    return n < 2 || t->env->effort->brief ? Q_OK : race_these(t, of, n, best, rival, d, e);
+    int of[FINAL], n = finalists(t, best, of);
+    *f = (struct final){ .choice = best };
+    return n < 2 || t->env->effort->brief ? Q_OK : final_of(t, of, n, f, e);
+}
+
+int contest_finish_all(struct contest *t, struct final *f, struct q_err *e)
+{
+    int of[RACE_MOST], n = 0;
+    for (int i = 0; i < t->n; i++)
+        if (t->c[i].usable) of[n++] = i;
+    *f = (struct final){ .choice = 0 };
+    return n < 2 ? Q_OK : final_of(t, of, n, f, e);
 }

@@ -2,6 +2,7 @@
 #ifndef Q_FOUND_H
 #define Q_FOUND_H
 
+#include "contest.h"
 #include "runtime/kset.h"
 #include "runtime/record.h"
 
@@ -12,8 +13,8 @@ struct found {
     int fresh;                 /* measured in this run, to be written */
     char blamed[256];          /* params that the gate took away, "" if it did not; and their object */
     char blamed_object[65];
-    char rival[256];           /* params that may be better, and whether they win a tie (struct outcome); "": none */
-    int rival_first;
+    struct rivals rivals;      /* of the winner, where it is fresh */
+    int looks;                 /* more of them that were taken */
     int again;                 /* recorded before, built and checked again in this run, to be written */
 };
 

@@ -24,6 +24,7 @@ struct measure {
     double limit[MEASURE_SLOTS];    /* seconds that a check may take; 0: none of the slot was checked yet */
     char kind[12];                  /* of the last failure */
     struct record_clocks clocks;    /* at the last samples */
+    double pace;                    /* the same */
 };
 
 /* --- the child --------------------------------------------------------------------------------------------------------- */
@@ -258,6 +259,14 @@ static void take_clocks(struct record_clocks *c, const cJSON *o)
     snprintf(c->slowed, sizeof c->slowed, "%s", slowed ? slowed : "");
 }
 
+/* What the child tells of the machine beside its samples. */
+static void take_state(struct measure *m, const cJSON *answer)
+{
+    const cJSON *pace = cJSON_GetObjectItem(answer, "pace");
+    take_clocks(&m->clocks, cJSON_GetObjectItem(answer, "clocks"));
+    m->pace = cJSON_IsNumber(pace) ? cJSON_GetNumberValue(pace) : 0;
+}
+
 static int time_candidate(void *arg, int slot, const struct measure_kernel *k, int size, int n, double *us, struct q_err *e)
 {
     cJSON *q = candidate("time", slot, k), *answer;
@@ -267,7 +276,7 @@ static int time_candidate(void *arg, int slot, const struct measure_kernel *k, i
     const cJSON *list = rc ? NULL : cJSON_GetObjectItem(answer, "us");
     if (!rc && cJSON_GetArraySize(list) != n) rc = q_fail(e, Q_EINTERNAL, "fewer samples than asked for");
     for (int i = 0; i < n && !rc; i++) us[i] = cJSON_GetNumberValue(cJSON_GetArrayItem(list, i));
-    take_clocks(&((struct measure *)arg)->clocks, cJSON_GetObjectItem(answer, "clocks"));
+    take_state(arg, answer);
     cJSON_Delete(answer);
     return rc;
 }
@@ -314,7 +323,9 @@ static const char *kind(void *arg) { return ((struct measure *)arg)->kind; }
 
 static const struct record_clocks *clocks(void *arg) { return &((struct measure *)arg)->clocks; }
 
+static double pace(void *arg) { return ((struct measure *)arg)->pace; }
+
 struct measurer measure_table(struct measure *m)
 {
-    return (struct measurer){ m, set_problem, settle, check, time_candidate, drop, kind, clocks };
+    return (struct measurer){ m, set_problem, settle, check, time_candidate, drop, kind, clocks, pace };
 }

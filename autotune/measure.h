@@ -54,6 +54,8 @@ struct measurer {
     const char *(*kind)(void *arg);
     /* The card's state at the last samples, which were taken anew where heat or a brake slowed them. NULL: not told. */
     const struct record_clocks *(*clocks)(void *arg);
+    /* What pace.h's loop took before and after the last samples, on the mean; 0: not told. */
+    double (*pace)(void *arg);
 };
 
 struct measure;

@@ -83,6 +83,15 @@ void race_order(int t, int n, int *of)
 
 static int runs(const struct racer *r) { return !r->bad && !r->out; }
 
+static void note_pace(const struct race *race)
+{
+    double pace = race_pace(race);
+    struct patience *p = race->patience;
+    if (p && pace > 0 && (!(p->best_pace > 0) || pace < p->best_pace)) p->best_pace = pace;
+}
+
+double race_pace(const struct race *race) { return race->m->pace ? race->m->pace(race->m->arg) : 0; }
+
 int race_sample(const struct race *race, struct racer *r, int size, int k, struct q_err *e)
 {
     struct q_err why = { 0 };
@@ -90,6 +99,7 @@ int race_sample(const struct race *race, struct racer *r, int size, int k, struc
     if (k <= 0 || !runs(r)) return Q_OK;
     int rc = race->m->time(race->m->arg, race->slot, &r->kernel, size, k, r->us[size] + r->n[size], &why);
     if (!rc) r->n[size] += k;
+    if (!rc) note_pace(race);
     if (rc != Q_EINTERNAL) return rc ? q_fail(e, rc, "%s", why.text) : Q_OK;
     r->bad = 1;
     snprintf(r->why, sizeof r->why, "%.255s", why.text);

@@ -15,12 +15,14 @@
 #include "measure.h"
 #include "sample.h"
 
-enum { RACE_SAMPLES = 128, RACE_MOST = 64 };
+enum { RACE_SAMPLES = 128, RACE_MOST = 64, RACE_RIVALS = 4 };
 #define RACE_TIE 0.02        /* differences below this are no differences */
 /* What a choice must gain at least. Two tunes that measured without error would stand that far apart at most; the other half of a tie is there for
  * the errors of both. */
 #define RACE_STEP 0.01
 #define RACE_DOUBT 0.03      /* who may be that far ahead of the choice is worth another look */
+#define RACE_SLOWED 1.08     /* a pace (pace.h) that much above the best is no chance: something else uses the processors */
+#define RACE_REACH 0.08      /* who is that far behind it may be ahead where the machine is in another state */
 
 struct racer {
     struct measure_kernel kernel;            /* its texts borrowed */
@@ -34,8 +36,15 @@ struct racer {
     double score;
 };
 
+/* What all races of a tune share. */
+struct patience {
+    double best_pace;        /* of any samples (measure.h); 0: none was told */
+    double spare_us;         /* how long laps may be taken again yet since they were slowed */
+};
+
 struct race {
     const struct measurer *m;
+    struct patience *patience;               /* NULL: none */
     int slot;                                /* of the measurer that holds the problem */
     int n_sizes;
     double weight[MEASURE_SIZES];
@@ -55,6 +64,16 @@ struct duel {
     double need;             /* what a gain must reach to be chosen for: RACE_STEP, or the noise, and 5 % at most. A step that noise could never pass
                               * for would be missed by every second tune of a machine that others use */
     int accepted;
+};
+
+/* What a final tells. */
+struct final {
+    int choice;
+    struct duel duel;        /* the default against the choice, from the same laps; all zero where they are one */
+    int n_rivals;
+    int rival[RACE_RIVALS];  /* of those that the laps cannot place more than RACE_REACH behind the choice, the farthest ahead first */
+    double ahead[RACE_RIVALS];   /* by how much each may be ahead, as far as the laps' noise tells: at least -RACE_REACH */
+    double pace;             /* the laps' (measure.h), by their median; 0: not told */
 };
 
 double race_median(const double *v, int n);
@@ -90,10 +109,10 @@ int race_run(const struct race *race, struct racer *r, int n, int *best, struct 
 /* Chooses among racers that are close, r[0] the default, by laps in which each is timed once at every size: in their order (the one that holds the
  * place, the default, the canonical class, the least `order`) each must gain RACE_STEP over the one chosen before it, and more than the noise of
  * their paired times. So the choice does not hang on who is fastest by a hair, and whoever is chosen is hardly farther behind the fastest than
- * that. Laps go on for those of whom it is not certain yet on which side of that step they are, until it is, or as far as the budget goes.
- * *rival: the one that may be ahead of the chosen by RACE_DOUBT, or most beyond it, as far as the laps' noise tells; -1: nobody.
- * *d: the default against the chosen, from the same laps; all zero where they are one. Errors as race_run's. */
-int race_final(const struct race *race, struct racer *r, int n, int *choice, int *rival, struct duel *d, struct q_err *e);
+ * that. Laps go on for those of whom it is not certain yet on which side of that step they are, until it is, or as far as the budget goes. Laps at a
+ * slower pace than the best are taken again, while there is patience, for half the budget at most.
+ * Errors as race_run's. */
+int race_final(const struct race *race, struct racer *r, int n, struct final *f, struct q_err *e);
 /* Base against best, turn by turn; more turns where it is not certain yet whether they are a tie (RACE_TIE). */
 int race_duel(const struct race *race, struct racer *base, struct racer *best, struct duel *d, struct q_err *e);
 

@@ -6,6 +6,8 @@
 
 /* k more samples at one size; a failure of the candidate is its own. */
 int race_sample(const struct race *race, struct racer *r, int size, int k, struct q_err *e);
+/* Of the last sample; 0: not told. */
+double race_pace(const struct race *race);
 /* Sets r->score. */
 void race_score(const struct race *race, const struct racer *base, struct racer *r);
 /* One sample of every running racer at every size, in microseconds. */

@@ -16,6 +16,8 @@ static const struct effort efforts[] = {
     { "exhaustive", RACE_MOST, RACE_MOST, 4, 16, 0, 1, 3e6, 1, 0 },
 };
 
+#define PATIENCE 16.0      /* of what a race may take, in a whole tune, for laps that something else slowed: 20 s with effort normal */
+
 const struct effort *effort_find(const char *name)
 {
     for (size_t i = 0; i < sizeof efforts / sizeof *efforts; i++)
@@ -220,8 +222,7 @@ int tune_problem(struct tuner *t, const struct q_problem *p, struct q_err *e)
     f->record = out.record;
     f->base = out.base;
     f->fresh = 1;
-    strcpy(f->rival, out.rival);
-    f->rival_first = out.rival_first;
+    f->rivals = out.rivals;
     tune_note_won(t, &out.record, &out.base, &out);
     progress_outcome(&t->progress, p, &out);
     return Q_OK;
@@ -410,7 +411,9 @@ int tune_make(const struct tune_opts *o, struct q_err *e)
     struct q_problem_list list = { 0 };
     double start = t.progress.start;
     t.env = (struct contest_env){ .t = o->t, .g = o->g, .build = o->build, .m = &t.table, .effort = effort_find(o->effort),
-                                  .cold_bytes = target_cold_bytes(o->t), .can_build = &t.can_build, .driver = t.known.driver };
+                                  .cold_bytes = target_cold_bytes(o->t), .can_build = &t.can_build, .driver = t.known.driver,
+                                  .patience = &t.patience };
+    t.patience.spare_us = PATIENCE * t.env.effort->budget_us;
     know(&t, t.env.effort);
     if (!o->compiler->program[0]) compiler_find(o->compiler, &o->t->card, o->given, NULL);      /* needed only when something is built */
     int rc = kset_problems(o->t->model, &o->t->card, o->t->numerics, o->t->kv_k, o->t->kv_v, o->t->sparse, tune_layout_of, &t, &list, e);

@@ -17,6 +17,7 @@ struct tuner {
     struct measure *measure;      /* owned, NULL until something must be measured */
     struct watch watch;           /* around the measurer */
     struct measurer table;        /* the watch's */
+    struct patience patience;     /* of its races */
     struct journal *journal;      /* owned, NULL until something must be measured, or where none can be written */
     struct journal_book *book;    /* owned, as read when the journal was opened */
     int has_journal;              /* it was asked for */
@@ -54,11 +55,15 @@ int tune_again(struct tuner *t, const struct q_problem *p, const struct record *
 
 /* --- tune_twice.c --- */
 
-/* Where a final left a rival, winner and rival meet once more, minutes later, and that duel decides. As many as a few seconds allow; errors of one
- * problem leave it as it is. */
+/* Where a final told too little, winner and rivals meet in another one, minutes later, as many as some seconds allow; errors of one problem leave it as
+ * it is. */
 int tune_look_twice(struct tuner *t, struct q_err *e);
-/* What such a duel, of those of f in the order in which they win ties, means for f. Non-zero: its winner is another one now. */
-int tune_take_duel(struct found *f, const struct outcome *out);
+/* Whose turn it is, where the best pace is `best`: those that were slowed most first. NULL: nobody needs another look, or has had his. */
+struct found *tune_next_look(const struct found_list *l, double best);
+/* Whether f's final ran while the processors were slower than that. */
+int tune_was_slowed(const struct found *f, double best);
+/* Another final's outcome becomes f's unless it was slowed more than the one before. Non-zero: it did. */
+int tune_take_final(struct found *f, const struct outcome *out);
 
 /* --- tune_resume.c --- */
 

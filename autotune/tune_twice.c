@@ -1,56 +1,83 @@
 /* A second look at problems of which one look told too little: while a final ran others used the processors, or the memory was in the slower of two
- * modes, in which all that read it are alike. Such states last for minutes, so no more laps would have told; the end of the tune may. */
+ * modes, in which all that read it are alike. Such states last for seconds or minutes, so no more laps would have told; the end of the tune may.
+ *
+ * Two kinds of problems get one: those whose winner has a rival that may be RACE_DOUBT ahead of it, and those whose final ran while the processors
+ * were slower than in the tune's best moment (pace.h), where what is a bit slower else may have won. */
 #include "runtime/clock.h"
 #include "tune_impl.h"
 #include <math.h>
 #include <string.h>
 
-#define ALL_S 12.0     /* seconds for all of them */
+enum { LOOKS = 2 };    /* at most, of a problem */
+#define SHARE 30.0     /* of what a race may take, for all of them: half a minute with effort normal */
 
-int tune_take_duel(struct found *f, const struct outcome *out)
+int tune_was_slowed(const struct found *f, double best) { return f->fresh && f->rivals.n && best > 0 && f->rivals.pace > RACE_SLOWED * best; }
+
+static int is_doubtful(const struct found *f) { return f->fresh && f->rivals.n && f->rivals.ahead[0] >= RACE_DOUBT; }
+
+struct found *tune_next_look(const struct found_list *l, double best)
 {
-    const struct duel *d = &out->duel;
-    const struct record *won = d->accepted ? &out->record : &out->base;
-    if (!strcmp(won->params, f->record.params)) return 0;
-    double had = 1 - f->record.gain, step = d->accepted ? 1 - d->gain : 1 / (1 - d->gain);     /* times, in relation to the default's */
-    double base_us = f->record.base_us;      /* of the final, as f->base is */
-    f->record = *won;
-    f->record.base_us = base_us;
-    f->record.gain = strcmp(won->params, won->base_params) ? fmax(1 - had * step, 0) : 0;
+    struct found *next = NULL;
+    for (int i = 0; i < l->n; i++) {
+        struct found *f = &l->f[i];
+        if (f->looks >= LOOKS || !(tune_was_slowed(f, best) || (is_doubtful(f) && !f->looks))) continue;
+        if (!next || f->looks < next->looks || (f->looks == next->looks && f->rivals.pace > next->rivals.pace)) next = f;
+    }
+    return next;
+}
+
+int tune_take_final(struct found *f, const struct outcome *out)
+{
+    if (out->rivals.pace > RACE_SLOWED * f->rivals.pace) return 0;
+    f->record = out->record;
+    f->base = out->base;
+    f->rivals = out->rivals;
     return 1;
 }
 
-/* What the journal tells of is the winner beside the default params. */
-static void note_taken(struct tuner *t, const struct found *f, struct outcome *out)
+static void tell(struct tuner *t, const struct found *f, const char *before)
 {
-    out->duel.gain = f->record.gain;
-    out->duel.accepted = strcmp(f->record.params, f->record.base_params) != 0;
-    tune_note_won(t, &f->record, &f->base, out);
+    char name[320], params[200];
+    progress_name(name, sizeof name, &f->problem);
+    progress_difference(params, sizeof params, f->record.params, before);
+    progress_line(&t->progress, "a second look at %s: %s", name, strcmp(f->record.params, before) ? params : "the same");
 }
 
 static int look_again(struct tuner *t, struct found *f, struct q_err *e)
 {
+    char params[1 + RACE_RIVALS][256], before[256];
+    struct record held;
     struct outcome out;
     struct q_err why;
-    char name[320], before[256], params[200];
+    int n = 0, holds = recorded_holds(&t->known, &f->problem, &held);
+    f->looks++;
     strcpy(before, f->record.params);
-    int rc = contest_pair(&t->env, &f->problem, f->rival_first ? f->rival : before, f->rival_first ? before : f->rival, &out, &why);
+    strcpy(params[n++], before);
+    for (int i = 0; i < f->rivals.n; i++) strcpy(params[n++], f->rivals.params[i]);
+    int rc = contest_final(&t->env, &f->problem, holds ? held.params : NULL, (const char (*)[256])params, n, &out, &why);
     if (rc) return tune_is_local(rc) ? Q_OK : q_fail(e, rc, "%s", why.text);
-    double apart = fabs(out.duel.gain);
-    int changed = tune_take_duel(f, &out);
-    if (changed) note_taken(t, f, &out);
-    progress_name(name, sizeof name, &f->problem);
-    progress_difference(params, sizeof params, f->rival, before);
-    progress_line(&t->progress, "a second look at %s: %s %s, %.1f %% apart", name, params, changed ? "takes the place" : "does not take the place",
-                  100 * apart);
+    if (tune_take_final(f, &out)) tune_note_won(t, &f->record, &f->base, &out);
+    tell(t, f, before);
     return Q_OK;
+}
+
+/* Who reads the records should know. */
+static void tell_slowed(struct tuner *t)
+{
+    double best = t->patience.best_pace, most = best;
+    int n = 0;
+    for (int i = 0; i < t->found.n; i++)
+        if (tune_was_slowed(&t->found.f[i], best)) n++, most = fmax(most, t->found.f[i].rivals.pace);
+    if (n) progress_line(&t->progress, "%d of %d winners were chosen while something else slowed the processors, by up to %.0f %%: a tune at a quieter "
+                         "time may choose others", n, t->found.n, 100 * (most / best - 1));
 }
 
 int tune_look_twice(struct tuner *t, struct q_err *e)
 {
-    double end = clock_s() + ALL_S;
+    double end = clock_s() + SHARE * t->env.effort->budget_us * 1e-6;
     int rc = Q_OK;
-    for (int i = 0; i < t->found.n && !rc && clock_s() < end; i++)
-        if (t->found.f[i].fresh && t->found.f[i].rival[0]) rc = look_again(t, &t->found.f[i], e);
+    struct found *f;
+    while (!rc && clock_s() < end && (f = tune_next_look(&t->found, t->patience.best_pace))) rc = look_again(t, f, e);
+    if (!rc) tell_slowed(t);
     return rc;
 }

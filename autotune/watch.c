@@ -93,4 +93,10 @@ static const struct record_clocks *clocks(void *arg)
     return w->inner.clocks ? w->inner.clocks(w->inner.arg) : NULL;
 }
 
-struct measurer watch_table(struct watch *w) { return (struct measurer){ w, problem, ready, check, time_kernel, drop, kind, clocks }; }
+static double pace(void *arg)
+{
+    const struct watch *w = arg;
+    return w->inner.pace ? w->inner.pace(w->inner.arg) : 0;
+}
+
+struct measurer watch_table(struct watch *w) { return (struct measurer){ w, problem, ready, check, time_kernel, drop, kind, clocks, pace }; }

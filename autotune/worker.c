@@ -2,7 +2,7 @@
  *
  *   {"do":"problem","slot":S,"ref":R,"shape":T,"check":[[rows,seqs,past],[..]],"time":[[..],..],"cold":BYTES}  -> {"ok":true}
  *   {"do":"check","slot":S,KERNEL,"numerics":CLASS}                    -> {"ok":true,"hash":"16 hex"}
- *   {"do":"time","slot":S,KERNEL,"size":I,"n":N}                       -> {"ok":true,"us":[..],"clocks":{..}}
+ *   {"do":"time","slot":S,KERNEL,"size":I,"n":N}                       -> {"ok":true,"us":[..],"clocks":{..},"pace":P}
  *   {"do":"drop","slot":S,"all":false}                                 -> {"ok":true}
  *   KERNEL: "object":PATH,"kernel":NAME,"launch":[numbers of each phase]
  * A failure is {"ok":false,"why":"one line"}, of a candidate with its "kind" (journal.h); with "gone":true the card is lost to this process,
@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #include "bed.h"
 #include "measure.h"
+#include "pace.h"
 #include <cjson/cJSON.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -227,6 +228,9 @@ static int note_clocks(const struct worker *w, cJSON *answer)
     return nvml_is_slowed(&s);
 }
 
+/* Of a CPU: pace.h. */
+static double pace_of(const struct worker *w) { return w->bed.card ? 0 : pace_us(w->bed.team, w->bed.parts); }
+
 static int do_time(struct worker *w, struct problem *p, const cJSON *q, cJSON *answer, struct q_err *e)
 {
     double size = cJSON_GetNumberValue(cJSON_GetObjectItem(q, "size")), n = cJSON_GetNumberValue(cJSON_GetObjectItem(q, "n")), us[MOST_SAMPLES];
@@ -235,7 +239,9 @@ static int do_time(struct worker *w, struct problem *p, const cJSON *q, cJSON *a
     if (!rc && !(size >= 0 && size < p->n_rings && n >= 1 && n <= MOST_SAMPLES)) rc = q_fail(e, Q_EINTERNAL, "no such size or number of samples");
     if (rc) return rc;
     struct bed_ring *r = &p->ring[(int)size];
+    double before = pace_of(w);
     rc = bed_samples(&w->bed, r, k, (int)n, us, &w->fault, e);
+    cJSON_AddNumberToObject(answer, "pace", (before + pace_of(w)) / 2);
     if (!rc && note_clocks(w, answer)) {
         rc = bed_samples(&w->bed, r, k, (int)n, us, &w->fault, e);
         if (!rc) note_clocks(w, answer);

@@ -21,6 +21,7 @@ struct machine {
     double heat;              /* what comes right behind the kernel `hot` takes longer by this share */
     int hot, last;
     int behind[KERNELS][KERNELS];  /* [a][b]: how often a sample of a came right behind one of b */
+    int slow;                 /* the last sample was */
     int fails[KERNELS];       /* 0, or the code that timing it gives */
     int calls[KERNELS][2];
     int n;
@@ -191,20 +192,21 @@ static void test_most_samples_go_to_the_best(void **state)
     free(r);
 }
 
-static int final_with_rival(struct machine *m, struct racer *r, int n, int *rival, struct duel *d)
+static struct final whole_final(struct machine *m, struct racer *r, int n)
 {
     struct measurer table = table_of(m);
     struct race race = race_of(&table);
     struct q_err e;
-    int choice;
-    assert_int_equal(race_final(&race, r, n, &choice, rival, d, &e), Q_OK);
-    return choice;
+    struct final f;
+    assert_int_equal(race_final(&race, r, n, &f, &e), Q_OK);
+    return f;
 }
 
 static int final(struct machine *m, struct racer *r, int n, struct duel *d)
 {
-    int rival;
-    return final_with_rival(m, r, n, &rival, d);
+    struct final f = whole_final(m, r, n);
+    *d = f.duel;
+    return f.choice;
 }
 
 static void test_a_tie_goes_to_the_default_then_to_canonical_then_by_order(void **state)
@@ -307,37 +309,137 @@ static void test_whom_one_follows_does_not_choose(void **state)
             struct measurer table = table_of(&m);
             struct race race = race_of(&table);
             struct racer *r = racers();
-            struct duel d;
+            struct final f;
             struct q_err e;
-            int best, rival;
             m.noise = 0.01;
             m.heat = 0.05;
             m.hot = n - 1;
             m.us[m.hot][0] = m.us[m.hot][1] = 102;
             race.on_card = on_card;
-            assert_int_equal(race_final(&race, r, n, &best, &rival, &d, &e), Q_OK);
-            assert_int_equal(best, 0);
+            assert_int_equal(race_final(&race, r, n, &f, &e), Q_OK);
+            assert_int_equal(f.choice, 0);
             for (int a = 0; a < n; a++)
                 for (int b = 0; b < n; b++) assert_true(a == b || m.behind[a][b] > 0);
             free(r);
         }
 }
 
-static void test_who_may_be_far_ahead_is_told(void **state)
+static void test_rivals_are_who_may_be_near(void **state)
 {
     struct machine m = even(300);
     struct racer *r = racers();
-    struct duel d;
-    int rival;
     m.us[1][0] = m.us[1][1] = 270;
-    assert_int_equal(final_with_rival(&m, r, 3, &rival, &d), 1);
-    assert_int_equal(rival, -1);
+    m.us[2][0] = m.us[2][1] = 281;
+    m.us[3][0] = m.us[3][1] = 275;
+    struct final f = whole_final(&m, r, 4);
+    assert_int_equal(f.choice, 1);
+    assert_int_equal(f.n_rivals, 2);      /* the default is a tenth behind */
+    assert_int_equal(f.rival[0], 3);
+    assert_int_equal(f.rival[1], 2);
+    assert_float_equal(f.ahead[0], 1 - 275.0 / 270, 0.003);
     free(r);
-    r = racers();
+}
+
+static void test_of_many_rivals_the_farthest_ahead_are_told(void **state)
+{
+    struct machine m = even(300);
+    struct racer *r = racers();
+    for (int i = 1; i < 8; i++) m.us[i][0] = m.us[i][1] = 250 + i % 4 * 3 + i / 4;
+    struct final f = whole_final(&m, r, 8);
+    assert_int_equal(f.choice, 1);        /* 4 is ahead by less than a step */
+    assert_int_equal(f.n_rivals, RACE_RIVALS);
+    static const int order[RACE_RIVALS] = { 4, 5, 2, 6 };
+    assert_memory_equal(f.rival, order, sizeof order);
+    assert_true(f.ahead[0] > 0 && f.ahead[1] < 0);
+    free(r);
+}
+
+static void test_noise_leaves_a_rival_that_may_be_far_ahead(void **state)
+{
+    struct machine m = even(300);
+    struct racer *r = racers();
     m.noise = 0.3;          /* as where others use the machine all the time */
     m.us[1][0] = m.us[1][1] = 292;
-    int choice = final_with_rival(&m, r, 2, &rival, &d);
-    assert_int_equal(rival, 1 - choice);
+    struct final f = whole_final(&m, r, 2);
+    assert_int_equal(f.n_rivals, 1);
+    assert_int_equal(f.rival[0], 1 - f.choice);
+    assert_true(f.ahead[0] >= RACE_DOUBT);
+    free(r);
+}
+
+static double slower_and_slower(void *arg) { return 20 + ((struct machine *)arg)->n * 0.01; }
+
+/* Two kernels of which one is a tenth faster, but a quarter slower while something else slows the processors: samples 20 to 60 of hundreds. */
+static int slows(void *arg, int slot, const struct measure_kernel *kernel, int size, int n, double *us, struct q_err *e)
+{
+    struct machine *m = arg;
+    int slow = m->n >= 20 && m->n < 60;
+    int rc = replay(arg, slot, kernel, size, n, us, e);
+    for (int i = 0; i < n && slow; i++) us[i] *= kernel->symbol[1] == '1' ? 1.8 : 1.3;
+    m->drift = 0;
+    m->slow = slow;
+    m->n++;
+    return rc;
+}
+
+static double pace_then(void *arg) { return ((struct machine *)arg)->slow ? 26 : 20; }
+
+static void test_slowed_laps_are_taken_again_while_there_is_patience(void **state)
+{
+    struct machine m = even(300);
+    struct patience patience = { 0, 1e6 };
+    struct measurer table = { .arg = &m, .time = slows, .pace = pace_then };
+    struct race race = race_of(&table);
+    struct racer *r = racers();
+    struct q_err e;
+    struct final f;
+    race.patience = &patience;
+    m.us[1][0] = m.us[1][1] = 270;
+    assert_int_equal(race_final(&race, r, 2, &f, &e), Q_OK);
+    assert_int_equal(f.choice, 1);
+    assert_float_equal(f.duel.gain, 0.1, 0.005);
+    assert_float_equal(f.pace, 20, 0);
+    assert_float_equal(patience.best_pace, 20, 0);
+    assert_true(patience.spare_us < 1e6 && patience.spare_us > 0.5e6);
+    for (int i = 0; i < r[1].n[0]; i++) assert_float_equal(r[1].us[0][i], 270, 0.1);
+    free(r);
+}
+
+static void test_patience_ends(void **state)
+{
+    struct machine m = even(300);
+    struct patience patience = { 10, 1e9 };      /* never as quick again */
+    struct measurer table = { .arg = &m, .time = slows, .pace = pace_then };
+    struct race race = race_of(&table);
+    struct racer *r = racers();
+    struct q_err e;
+    struct final f;
+    race.patience = &patience;
+    m.us[1][0] = m.us[1][1] = 200;
+    assert_int_equal(race_final(&race, r, 2, &f, &e), Q_OK);
+    assert_int_equal(f.choice, 1);
+    assert_true(1e9 - patience.spare_us <= 0.5 * race.budget_us);
+    assert_true(f.pace >= 20);
+    patience.spare_us = 0;
+    assert_int_equal(race_final(&race, r, 2, &f, &e), Q_OK);
+    assert_float_equal(patience.spare_us, 0, 0);
+    free(r);
+}
+
+static void test_a_final_tells_its_pace(void **state)
+{
+    struct machine m = even(300);
+    struct measurer table = table_of(&m);
+    struct race race = race_of(&table);
+    struct racer *r = racers();
+    struct q_err e;
+    struct final f;
+    assert_int_equal(race_final(&race, r, 2, &f, &e), Q_OK);
+    assert_float_equal(f.pace, 0, 0);
+    m.n = 0;
+    table.pace = slower_and_slower;
+    assert_int_equal(race_final(&race, r, 2, &f, &e), Q_OK);
+    assert_float_equal(f.pace, 20 + m.n / 2 * 0.01, 0.03);
     free(r);
 }
 
@@ -391,8 +493,8 @@ static int tune(struct machine m, int on_card, unsigned long long seed)
     struct measurer table = { .arg = &m, .time = measured };
     struct race race = { .m = &table, .slot = 3, .n_sizes = 2, .weight = { 0.75, 0.25 }, .budget_us = 1.2e6, .on_card = on_card };
     struct q_err e;
-    struct duel d;
-    int best, choice, rival, n = 0, of[KERNELS];
+    struct final f;
+    int best, n = 0, of[KERNELS];
     m.seed = seed;
     assert_int_equal(race_run(&race, all, KERNELS, &best, &e), Q_OK);
     for (int i = 0; i < KERNELS; i++) {
@@ -400,10 +502,10 @@ static int tune(struct machine m, int on_card, unsigned long long seed)
         r[n] = (struct racer){ .kernel = all[i].kernel, .order = i };
         of[n++] = i;
     }
-    assert_int_equal(race_final(&race, r, n, &choice, &rival, &d, &e), Q_OK);
+    assert_int_equal(race_final(&race, r, n, &f, &e), Q_OK);
     free(all);
     free(r);
-    return of[choice];
+    return of[f.choice];
 }
 
 /* A made-up space: most candidates within a few per cent of one another, as they are where the memory is what all wait for. */
@@ -577,7 +679,9 @@ int main(void)
         cmocka_unit_test(test_an_undecided_duel_takes_more_turns),
         cmocka_unit_test(test_the_recorded_winner_holds_its_place),
         cmocka_unit_test(test_whom_one_follows_does_not_choose),
-        cmocka_unit_test(test_who_may_be_far_ahead_is_told),
+        cmocka_unit_test(test_rivals_are_who_may_be_near), cmocka_unit_test(test_of_many_rivals_the_farthest_ahead_are_told),
+        cmocka_unit_test(test_noise_leaves_a_rival_that_may_be_far_ahead), cmocka_unit_test(test_a_final_tells_its_pace),
+        cmocka_unit_test(test_slowed_laps_are_taken_again_while_there_is_patience), cmocka_unit_test(test_patience_ends),
         cmocka_unit_test(test_a_final_asks_only_what_is_open),
         cmocka_unit_test(test_two_tunes_end_within_two_per_cent),
         cmocka_unit_test(test_a_failing_candidate_fails_alone),
