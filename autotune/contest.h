@@ -73,8 +73,8 @@ int contest_run(const struct contest_env *env, const struct q_problem *p, const 
  * Q_EUNSUP: they cannot be looked at, since the default params fail, say; other errors as contest_run's. */
 int contest_again(const struct contest_env *env, const struct q_problem *p, const char *params, struct outcome *out, int *worse, struct q_err *e);
 
-/* The final once more, of the default params and params[0..n) that were built and checked before; held as contest_run's. Errors as contest_again's;
- * Q_EINTERNAL: one of them is wrong. */
+/* The final once more, of the default params and params[0..n) that were built and checked before; held and errors as contest_run's. Those that are wrong
+ * this time, or known to be, are counted in *out and out of it. */
 int contest_final(const struct contest_env *env, const struct q_problem *p, const char *held, const char (*params)[256], int n, struct outcome *out,
                   struct q_err *e);
 

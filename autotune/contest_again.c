@@ -70,11 +70,9 @@ static int run_final(struct contest *t, const char (*params)[256], int n, struct
 {
     struct final f;
     int rc = contest_add(t, NULL, e);
-    for (int i = 0; i < n && !rc; i++)
-        if (add_known(t, params[i], e) < 0) return e->code;
-    if (!rc) rc = make_ready(t, e);
+    for (int i = 0; i < n && !rc; i++) rc = contest_add(t, params[i], e);
+    if (!rc) rc = contest_ready(t, e);
     if (!rc) rc = contest_finish_all(t, &f, e);
-    if (!rc && t->out->failed) rc = q_fail(e, Q_EINTERNAL, "%s", t->out->first_failure);
     if (!rc) contest_conclude(t, &f);
     return rc;
 }

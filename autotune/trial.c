@@ -1,8 +1,8 @@
 #include "trial.h"
 #include <string.h>
 
-static int make(struct trial_case *t, struct ref_arena *arena, const struct ref_case *beside, const struct op_ref *ref, const struct q_shape *s, const struct ref_size *size,
-                unsigned long long seed, struct q_err *e)
+static int make(struct trial_case *t, struct ref_arena *arena, const struct ref_case *beside, const struct op_ref *ref, const struct q_shape *s,
+                const struct ref_size *size, unsigned long long seed, struct q_err *e)
 {
     memset(t, 0, sizeof *t);
     if (ref->args_bytes > sizeof t->args) return q_fail(e, Q_EINTERNAL, "%s: its arguments have more than %zu bytes", ref->op, sizeof t->args);

@@ -285,6 +285,7 @@ static int settle_problem(struct tuner *t, const struct q_problem *p, struct q_e
 static int tune_problems(struct tuner *t, struct q_problem_list *l, struct q_err *e)
 {
     if (!t->env.effort->buckets) tune_join_buckets(l);
+    t->counted = 1;
     int n, rc = sort_out(t, l, &n, e);
     if (rc || !n || (rc = tune_need_journal(t, e))) return rc;
     l->n = n;      /* a tune that was waited for may have recorded them, one that did not end has measured some */

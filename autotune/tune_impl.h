@@ -22,7 +22,8 @@ struct tuner {
     struct journal_book *book;    /* owned, as read when the journal was opened */
     int has_journal;              /* it was asked for */
     int resumed;                  /* problems taken over from it */
-    int n_problems;               /* to be measured; 0 while layouts are compared */
+    int counted;                  /* the list of problems is known: layouts were chosen */
+    int n_problems;               /* of them, to be measured */
     struct found_list found;      /* owned */
     int skipped, recorded, can_build;
     char first_skipped[1024];   /* why */
@@ -62,7 +63,8 @@ int tune_look_twice(struct tuner *t, struct q_err *e);
 struct found *tune_next_look(const struct found_list *l, double best);
 /* Whether f's final ran while the processors were slower than that. */
 int tune_was_slowed(const struct found *f, double best);
-/* Another final's outcome becomes f's unless it was slowed more than the one before. Non-zero: it did. */
+/* Another final's outcome becomes f's unless it was slowed more than the one before; in any case where one of them failed, which may be f's winner.
+ * Non-zero: it did. */
 int tune_take_final(struct found *f, const struct outcome *out);
 
 /* --- tune_resume.c --- */

@@ -129,7 +129,7 @@ void tune_close_journal(struct tuner *t, int rc)
     struct tune_left *l = t->o->left;
     int kept = 0, left = t->n_problems ? t->n_problems - t->progress.done : 0;
     for (int i = 0; i < t->found.n; i++) kept += t->found.f[i].fresh;
-    if (l) *l = (struct tune_left){ t->journal != NULL, kept, left, t->n_problems != 0 };
+    if (l) *l = (struct tune_left){ t->journal != NULL, kept, left, t->counted };
     journal_close(t->journal, rc ? kept + left : 0);
     book_close(t->book);
     t->journal = NULL;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { LOOKS = 2 };    /* at most, of a problem */
-#define SHARE 30.0     /* of what a race may take, for all of them: half a minute with effort normal */
+#define SHARE 30.0     /* of what a race may take: none begins after that, half a minute with effort normal */
 
 int tune_was_slowed(const struct found *f, double best) { return f->fresh && f->rivals.n && best > 0 && f->rivals.pace > RACE_SLOWED * best; }
 
@@ -28,19 +28,30 @@ struct found *tune_next_look(const struct found_list *l, double best)
 
 int tune_take_final(struct found *f, const struct outcome *out)
 {
-    if (out->rivals.pace > RACE_SLOWED * f->rivals.pace) return 0;
+    int fails = out->failed || out->known_bad;
+    if (!fails && out->rivals.pace > RACE_SLOWED * f->rivals.pace) return 0;
     f->record = out->record;
     f->base = out->base;
     f->rivals = out->rivals;
     return 1;
 }
 
-static void tell(struct tuner *t, const struct found *f, const char *before)
+static void tell(struct tuner *t, const struct found *f, const char *before, const struct outcome *out)
 {
     char name[320], params[200];
     progress_name(name, sizeof name, &f->problem);
     progress_difference(params, sizeof params, f->record.params, before);
-    progress_line(&t->progress, "a second look at %s: %s", name, strcmp(f->record.params, before) ? params : "the same");
+    progress_line(&t->progress, "a second look at %s: %s%s%s", name, strcmp(f->record.params, before) ? params : "the same",
+                  out->failed ? "; " : "", out->first_failure);
+}
+
+/* The default params themselves fail now. Nothing can be held against them, nor told of the winner. */
+static int give_up(struct tuner *t, const struct found *f, const struct q_err *why)
+{
+    char name[320];
+    progress_name(name, sizeof name, &f->problem);
+    progress_line(&t->progress, "a second look at %s came to nothing: %s", name, why->text);
+    return Q_OK;
 }
 
 static int look_again(struct tuner *t, struct found *f, struct q_err *e)
@@ -55,9 +66,10 @@ static int look_again(struct tuner *t, struct found *f, struct q_err *e)
     strcpy(params[n++], before);
     for (int i = 0; i < f->rivals.n; i++) strcpy(params[n++], f->rivals.params[i]);
     int rc = contest_final(&t->env, &f->problem, holds ? held.params : NULL, (const char (*)[256])params, n, &out, &why);
-    if (rc) return tune_is_local(rc) ? Q_OK : q_fail(e, rc, "%s", why.text);
+    if (rc && !tune_is_local(rc)) return q_fail(e, rc, "%s", why.text);
+    if (rc) return give_up(t, f, &why);
     if (tune_take_final(f, &out)) tune_note_won(t, &f->record, &f->base, &out);
-    tell(t, f, before);
+    tell(t, f, before, &out);
     return Q_OK;
 }
 

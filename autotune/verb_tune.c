@@ -18,6 +18,7 @@ static void tell_interrupted(const struct tune_left *l, struct q_err *e)
     if (!l->journal) q_fail(e, Q_EIO, "interrupted: nothing is recorded; the kernels that were built are kept");
     else if (!l->counted)
         q_fail(e, Q_EIO, "interrupted while weight layouts are compared: %d of them are kept; the same command goes on from there", l->kept);
+    else if (!l->left) q_fail(e, Q_EIO, "interrupted: all that was measured is kept; the same command goes on from there with the gate");
     else
         q_fail(e, Q_EIO, "interrupted: what was measured is kept; the same command goes on from there with what is left: %d problem%s", l->left,
                l->left == 1 ? "" : "s");

@@ -91,7 +91,19 @@ int gen_card_key(const char *dir, const char *text, char key[CARD_KEY], struct q
 /* --- for people --------------------------------------------------------------------------------------------------------- */
 
 /* A file of others may hold what a terminal obeys. */
-static void print_text(FILE *f, const char *text) { plain_print(f, text ? text : "", text ? strlen(text) : 0); }
+static void print_top(FILE *f, lua_State *L)
+{
+    size_t n = 0;
+    const char *text = lua_tolstring(L, -1, &n);
+    plain_print(f, text ? text : "", n);
+}
+
+static void print_title(FILE *f, struct data_file *d)
+{
+    data_file_field(d, 1, "title");
+    print_top(f, d->L);
+    lua_settop(d->L, 1);
+}
 
 /* "a" or { "a", "b" } as "a [b]". */
 static void print_fact(FILE *f, struct data_file *d)
@@ -101,11 +113,11 @@ static void print_fact(FILE *f, struct data_file *d)
     if (alone) lua_pushvalue(d->L, fact);
     else lua_rawgeti(d->L, fact, 1);
     fputs("  ", f);
-    print_text(f, lua_tostring(d->L, -1));
+    print_top(f, d->L);
     if (!alone) {
         lua_rawgeti(d->L, fact, 2);
         fputs(" [", f);
-        print_text(f, lua_tostring(d->L, -1));
+        print_top(f, d->L);
         fputs("]", f);
     }
     fputs("\n", f);
@@ -130,7 +142,7 @@ int gen_card_show(FILE *f, const char *dir, const char *text, struct q_err *e)
     struct data_file d;
     int rc = open_card(&d, dir, text, e);
     if (rc) return rc;
-    print_text(f, data_file_text(&d, "title"));
+    print_title(f, &d);
     fprintf(f, "\n%s\n", data_file_text(&d, "key"));
     print_facts(f, &d, "measured", "measured by this program:");
     print_facts(f, &d, "published", "published by others:");
@@ -179,8 +191,9 @@ static int list_one(FILE *f, const char *dir, const char *name, struct q_err *e)
     struct data_file d;
     int rc = open_card(&d, dir, name, e);
     if (rc) return rc;
-    const char *title = data_file_text(&d, "title");
-    fprintf(f, "%-16s %-44s %s\n", name, title ? title : "", data_file_text(&d, "key"));
+    fprintf(f, "%-16s %-44s ", name, data_file_text(&d, "key"));
+    print_title(f, &d);
+    fputs("\n", f);
     data_file_close(&d);
     return Q_OK;
 }

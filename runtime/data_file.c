@@ -105,9 +105,10 @@ int data_file_field(struct data_file *d, int index, const char *name)
 
 const char *data_file_text(struct data_file *d, const char *name)
 {
-    const char *text = data_file_field(d, 1, name) == LUA_TSTRING ? lua_tostring(d->L, -1) : NULL;
+    size_t n = 0;
+    const char *text = data_file_field(d, 1, name) == LUA_TSTRING ? lua_tolstring(d->L, -1, &n) : NULL;
     lua_pop(d->L, 1);                    /* the table holds the string */
-    return text;
+    return text && strlen(text) == n ? text : NULL;
 }
 
 /* --- fields that nobody knows ------------------------------------------------------------------------------------------------ */

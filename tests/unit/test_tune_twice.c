@@ -78,12 +78,25 @@ static void test_another_final_counts_unless_it_was_slower(void **state)
     assert_float_equal(f.rivals.pace, 20, 0);
 }
 
+static void test_a_final_in_which_one_failed_counts(void **state)
+{
+    struct found f = had(20, 0.01);
+    struct outcome o = another(30);
+    o.failed = 1;
+    assert_int_equal(tune_take_final(&f, &o), 1);
+    assert_string_equal(f.record.params, "tm=3");
+    f = had(20, 0.01);
+    o.failed = 0;
+    o.known_bad = 1;
+    assert_int_equal(tune_take_final(&f, &o), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_clear_winner_of_a_quiet_final_stays), cmocka_unit_test(test_a_rival_in_doubt_gets_one_look),
         cmocka_unit_test(test_slowed_finals_come_by_how_much_and_twice), cmocka_unit_test(test_recorded_winners_and_cards_get_none),
-        cmocka_unit_test(test_another_final_counts_unless_it_was_slower),
+        cmocka_unit_test(test_another_final_counts_unless_it_was_slower), cmocka_unit_test(test_a_final_in_which_one_failed_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
