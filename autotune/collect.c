@@ -103,6 +103,8 @@ int collect_out_open(struct collect_out *out, const char *sign, const char *path
     out->path = path ? path : "set.tar.zst";
     out->is_signed = sign != NULL;
     int rc = path_dir(dir, out->path, e);
+    if (!rc && !path && !access(out->path, F_OK))
+        rc = q_fail(e, Q_EINPUT, "%s is there already: -o %s replaces it, -o FILE writes another", out->path, out->path);
     if (!rc && access(dir, W_OK)) rc = q_fail(e, Q_EIO, "%s: cannot be written there: %s", out->path, strerror(errno));
     if (rc || !sign) return rc;
     if ((rc = minisign_secret_read(&out->secret, sign, e))) return rc;

@@ -49,17 +49,32 @@ void minisign_public_print(char dst[MINISIGN_LINE], const struct minisign_public
     sodium_bin2base64(dst, MINISIGN_LINE, (const unsigned char *)&p, sizeof p, sodium_base64_VARIANT_ORIGINAL);
 }
 
+/* Behind minisign's comment, if there is one; n: its length. */
+static const char *key_line(const char *text, size_t *n)
+{
+    if (!strncmp(text, UNTRUSTED, strlen(UNTRUSTED))) text += strcspn(text, "\n");
+    text += strspn(text, " \r\n");
+    *n = strcspn(text, " \r\n");
+    return text;
+}
+
 int minisign_public_parse(struct minisign_public *k, const char *text, struct q_err *e)
 {
     struct packed_public p;
-    if (!strncmp(text, UNTRUSTED, strlen(UNTRUSTED))) text += strcspn(text, "\n");
-    text += strspn(text, " \r\n");
-    size_t n = strcspn(text, " \r\n");
+    size_t n;
+    text = key_line(text, &n);
     if (n != MINISIGN_LINE - 1 || !decode(&p, sizeof p, text, n) || memcmp(p.alg, "Ed", 2))
         return q_fail(e, Q_EINPUT, "'%.60s': expected a minisign public key: 56 characters that begin with RW", text);
     memcpy(k->id, p.id, sizeof k->id);
     memcpy(k->key, p.key, sizeof k->key);
     return Q_OK;
+}
+
+int minisign_is_secret(const char *text)
+{
+    size_t n;
+    text = key_line(text, &n);
+    return !strncmp(text, "RW", 2) && n == sodium_base64_ENCODED_LEN(sizeof(struct packed_secret), sodium_base64_VARIANT_ORIGINAL) - 1;
 }
 
 /* --- secret keys ------------------------------------------------------------------------------------------------------- */

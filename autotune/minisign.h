@@ -25,6 +25,8 @@ void minisign_id(char dst[MINISIGN_ID], const unsigned char id[8]);
 void minisign_public_print(char dst[MINISIGN_LINE], const struct minisign_public *k);
 /* text: that line, or a file's whole text, whose first line is then a comment. */
 int minisign_public_parse(struct minisign_public *k, const char *text, struct q_err *e);
+/* Whether text, the same, holds a secret key instead. */
+int minisign_is_secret(const char *text);
 
 /* A fresh pair; the secret half goes to a new file (Q_EIO where there is one). */
 int minisign_new(const char *path, struct minisign_public *k, struct q_err *e);

@@ -54,6 +54,7 @@ static const struct help options[] = {
     { " tune plan ", "  --effort E           normal (default): measure 20 to 60 candidates a shape; quick: about 6;\n"
                      "                       exhaustive: every legal one, which may take hours;\n"
                      "                       none: default params, nothing is measured\n" },
+    { " tune ", "  --again              measure also what is recorded, as after a tune beside other programs\n" },
     { OF_MODEL, "  -m FILE              the model, a GGUF file\n"
                 "  --preset NAME        a shape by name (qwen3.5-0.8b) or of a file (./mine.lua), with weights of\n"
                 "                       --type T (q8_0)\n"
@@ -102,7 +103,7 @@ static void usage(FILE *f, const struct verb *v)
 }
 
 enum { O_EFFORT = 256, O_PRESET, O_TYPE, O_NUMERICS, O_KV_K, O_KV_V, O_SPARSE, O_CARD, O_DEVICE, O_TUNES, O_CACHE, O_CC, O_NVRTC, O_GENERATOR, O_JSON,
-       O_MEASURED, O_TABLE, O_ROOFS, O_SIGN, O_BINARIES, O_NEW, O_REMOVE, O_VERSION, O_HELP };
+       O_MEASURED, O_TABLE, O_ROOFS, O_SIGN, O_BINARIES, O_NEW, O_REMOVE, O_AGAIN, O_VERSION, O_HELP };
 
 static const char shorts[] = ":m:t:j:o:h";
 static const struct option longs[] = {
@@ -114,7 +115,7 @@ static const struct option longs[] = {
     { "version", 0, NULL, O_VERSION },   { "help", 0, NULL, O_HELP },       { "threads", 1, NULL, 't' },
     { "device", 1, NULL, O_DEVICE },     { "nvrtc", 1, NULL, O_NVRTC },
     { "sign", 1, NULL, O_SIGN },         { "binaries", 0, NULL, O_BINARIES }, { "new", 1, NULL, O_NEW },
-    { "remove", 1, NULL, O_REMOVE },     { "sparse-prefill", 1, NULL, O_SPARSE },
+    { "remove", 1, NULL, O_REMOVE },     { "again", 0, NULL, O_AGAIN },     { "sparse-prefill", 1, NULL, O_SPARSE },
     { "model", 1, NULL, 'm' },           { "jobs", 1, NULL, 'j' },          { "output", 1, NULL, 'o' },
     { 0 },
 };
@@ -218,6 +219,7 @@ static int read_words(struct options *o, struct raw *r, int argc, char **argv, s
     while (!(wrong = check_word(argc, argv, e)) && (c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
         const char **slot = slot_of(o, r, c);
         if (slot) take(slot, optarg, given_before(r, c), c);
+        else if (c == O_AGAIN) o->again = 1;
         else if (c == O_JSON) o->json = 1;
         else if (c == O_MEASURED) o->measured = 1;
         else if (c == O_TABLE) o->table = 1;
@@ -294,6 +296,8 @@ static int check_sparse(struct options *o, const char *value, struct q_err *e)
 /* Measuring is about this machine, and its gate's engines use the user's own cache. */
 static int check_effort(const struct options *o, const struct raw *raw, struct q_err *e)
 {
+    if (o->again && (!strcmp(o->effort, "none") || o->roofs))
+        return q_fail(e, Q_EINPUT, "--again measures a model's kernels: %s does not go with it", o->roofs ? "--roofs" : "--effort none");
     if (!strcmp(o->effort, "none")) return Q_OK;
     if (!effort_find(o->effort)) return q_fail(e, Q_EINPUT, "--effort: expected none, quick, normal or exhaustive, found '%s'", o->effort);
     if (!(o->verb->needs & VERB_MEASURES)) return Q_OK;

@@ -23,7 +23,7 @@ struct options {
     const char *output;              /* -o FILE, of verbs that write one */
     struct compiler_given given;     /* --cc, --nvrtc */
     int jobs;                        /* 0: one a CPU */
-    int json, measured, table;
+    int json, measured, table, again;
     int threads;                     /* -t, 0: not given */
     const char *sign;                /* --sign KEYFILE */
     const char *new_key, *remove;    /* trust --new FILE, --remove KEY */

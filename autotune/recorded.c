@@ -58,7 +58,7 @@ int recorded_find(const struct recorded_query *q, const struct q_problem *p, str
     int layer = 0, rc = target_key(q->t, q->g, p, generator, &k, e);
     *state = RECORDED_NONE;
     why[0] = 0;
-    while (!rc && *state == RECORDED_NONE && !store_find(q->store, &k, &layer, r, NULL))
+    while (!rc && !q->again && *state == RECORDED_NONE && !store_find(q->store, &k, &layer, r, NULL))
         if (answers(q, p, r)) *state = judge(q, r, why);
     return rc;
 }

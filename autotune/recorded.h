@@ -15,6 +15,7 @@ struct recorded_query {
     struct gen *g;
     struct store *store;
     const struct effort *effort;         /* that was asked for: less is no answer */
+    int again;                           /* nor is anything else */
     const struct compiler *compiler;     /* version "": none is here, and none is asked of the record */
     char driver[32];                     /* that is here, as recorded_driver tells; "": none, or not known */
 };

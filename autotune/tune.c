@@ -384,7 +384,8 @@ static int finish(struct tuner *t, double start, struct q_err *e)
 static void know(struct tuner *t, const struct effort *effort)
 {
     const struct tune_opts *o = t->o;
-    t->known = (struct recorded_query){ .t = o->t, .g = o->g, .store = o->build->store, .effort = effort, .compiler = o->compiler };
+    t->known = (struct recorded_query){ .t = o->t, .g = o->g, .store = o->build->store, .effort = effort, .compiler = o->compiler,
+                                          .again = o->again };
     recorded_driver(&o->t->card, t->known.driver);
 }
 

@@ -31,6 +31,7 @@ struct tune_opts {
     const char *program;               /* quarry-tune's own path */
     FILE *progress, *results;
     struct tune_left *left;            /* out, may be NULL */
+    int again;                         /* what is recorded is measured too; it keeps its place unless another gains a step */
     const char *op;                    /* of tests: problems of this op alone, under default layouts, unjudged by the gate; NULL: all */
 };
 

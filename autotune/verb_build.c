@@ -84,7 +84,8 @@ static int build(const struct options *o, const struct collect_out *out, struct 
     int rc = target_open(&t, o->model, o->preset, o->type, e);
     if (!rc && t.shape_only) t.model->stands_for_file = 1;   /* the rig has weights */
     if (!rc) rc = defaults_make(&t, g, &b, &compiler, &given, verb_say, NULL, &result, e);
-    if (!rc && result.built) fprintf(stderr, "quarry-tune: built %d kernel%s in %.1f s with %s\n", result.built, result.built == 1 ? "" : "s", clock_s() - start, compiler.brief);
+    if (!rc && result.built)
+        fprintf(stderr, "quarry-tune: built %d kernel%s in %.1f s with %s\n", result.built, result.built == 1 ? "" : "s", clock_s() - start, compiler.brief);
     int stopped = rc && verb_interrupted(b.signal_fd);
     if (!rc) rc = pack(o, out, s, g, &t, e);
     target_close(&t);

@@ -199,7 +199,7 @@ static void print_search(struct evidence *v, const struct record *r)
     if (v->n_reasons) puts("            pruned, each for the first of these that it does not meet:");
     for (int i = 0; i < v->n_reasons; i++) printf("            %6d  %s\n", v->reason[i].n, v->reason[i].text);
     if (v->won && v->band > 0)
-        printf("  duel      of the two best, turn by turn, which the times above are of: gain %.1f %%, a tie within %.1f %%: %s\n", 100 * v->gain,
+        printf("  duel      of the two best, turn by turn, which the times above are of: gain %.1f %%, which noise makes uncertain by up to %.1f %%: %s\n", 100 * v->gain,
                100 * v->band, v->accepted ? "the best candidate won" : "the default params stayed");
     struct steps s = steps_of(v);
     print_race(r, &s);

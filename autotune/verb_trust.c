@@ -33,6 +33,8 @@ static int read_key(struct minisign_public *k, char comment[128], const char *wo
         return q_fail(e, Q_EINPUT, "'%.100s' is neither a public key (56 characters that begin with RW) nor a file with one", word);
     static const char lead[] = "untrusted comment: ";
     int rc = minisign_public_parse(k, text, e);
+    if (rc && minisign_is_secret(text))
+        q_fail(e, rc, "%s holds a secret key: expected the public one, the line of 56 characters that was printed when it was made", word);
     if (!strncmp(text, lead, sizeof lead - 1)) snprintf(comment, 128, "%.*s", (int)strcspn(text + sizeof lead - 1, "\r\n"), text + sizeof lead - 1);
     free(text);
     return rc;

@@ -9,7 +9,8 @@
 
 static void report(const struct defaults_result *r, const struct compiler *compiler, double seconds)
 {
-    if (r->built) fprintf(stderr, "quarry-tune: built %d kernels (%d cached) in %.1f s with %s\n", r->built, r->cached, seconds, compiler->brief);
+    if (r->built)
+        fprintf(stderr, "quarry-tune: built %d kernel%s (%d cached) in %.1f s with %s\n", r->built, r->built == 1 ? "" : "s", r->cached, seconds, compiler->brief);
     else fprintf(stderr, "quarry-tune: %d kernels, all cached, %.1f s\n", r->kernels, seconds);
 }
 
@@ -35,7 +36,7 @@ static int measured(const struct options *o, const struct target *t, struct gen 
     quiet.progress = NULL;
     struct tune_opts to = { .t = t, .g = g, .build = &quiet, .compiler = compiler, .given = &o->given, .device = o->device,
                             .effort = o->effort, .model = o->model, .preset = o->preset, .type = o->type, .tunes = o->tunes,
-                            .program = program, .progress = stderr, .results = stdout, .left = &left };
+                            .program = program, .progress = stderr, .results = stdout, .left = &left, .again = o->again };
     r = o->roofs ? tune_roofs(&to, e) : tune_make(&to, e);
     if (r && verb_interrupted(b->signal_fd)) tell_interrupted(&left, e);
     return r;

@@ -191,9 +191,11 @@ static int list_one(FILE *f, const char *dir, const char *name, struct q_err *e)
     struct data_file d;
     int rc = open_card(&d, dir, name, e);
     if (rc) return rc;
-    fprintf(f, "%-16s %-44s ", name, data_file_text(&d, "key"));
-    print_title(f, &d);
-    fputs("\n", f);
+    const char *text = data_file_text(&d, "title");
+    char title[256];
+    snprintf(title, sizeof title, "%s", text ? text : "");
+    plain_line(title);
+    fprintf(f, "%-16s %-44s %s\n", name, title, data_file_text(&d, "key"));
     data_file_close(&d);
     return Q_OK;
 }

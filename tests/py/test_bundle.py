@@ -86,6 +86,16 @@ def test_only_a_file_is_written_over(origin, tmp_path):
     assert (tmp_path / "link").is_symlink() and (tmp_path / "target").stat().st_size > 100
 
 
+def test_a_set_of_the_default_name_is_not_written_over(origin, tmp_path):
+    home, _ = origin
+    (tmp_path / "set.tar.zst").write_text("signed, and sent to others")
+    refused(tune(home, "export", "-t", 2, cwd=tmp_path), "set.tar.zst is there already")
+    refused(tune(home, "build", "--card", "cpu:sse42", "-m", TINY, cwd=tmp_path), "set.tar.zst is there already")
+    assert (tmp_path / "set.tar.zst").read_text() == "signed, and sent to others"
+    good(tune(home, "export", "-t", 2, "-o", "set.tar.zst", cwd=tmp_path))
+    assert (tmp_path / "set.tar.zst").stat().st_size > 100
+
+
 def test_nothing_to_export(tmp_path):
     refused(tune(tmp_path, "export", cwd=tmp_path), "nothing to export")
     assert list(tmp_path.glob("*.zst")) == []
@@ -208,6 +218,7 @@ def test_trust_knows_its_keys(tmp_path):
     refused(tune(tmp_path, "trust"), "others may write it")
     listed.chmod(0o600)
     refused(tune(tmp_path, "trust", key[:-1]), "neither a public key")
+    refused(tune(tmp_path, "trust", tmp_path / "a.key"), "a.key holds a secret key: expected the public one")
     refused(tune(tmp_path, "trust", "--remove", "0" * 16), "no trusted key")
     good(tune(tmp_path, "trust", "--remove", key_id))
     assert tune(tmp_path, "trust").stdout == ""

@@ -94,6 +94,8 @@ def test_a_name_is_a_key(tmp_path):
     ("return { key = 'cuda:sm_75', publishd = {} }", "unknown field 'publishd', the nearest that is known is 'published'"),
     ("return { key = 'cuda:sm_75', ['" + "x" * 300 + "'] = 1 }", "unknown field 'x"), ("return { 'cuda:sm_75' }", "a value without a name"),
     ("return { key = 'cuda:sm_75', title = {} }", "'title': expected a text"),
+    (r"return { key = 'cuda:sm_75', title = 'a\0b' }", "'title': expected a text"),
+    (r"return { key = 'cuda:sm_75\0x' }", "expected key ="),
     ("return { key = 'cuda:sm_75', measured = 'x' }", "'measured': expected a list"),
     ("return { key = 'cuda:sm_75', published = { { 'x' } } }", "'published': expected a list"),
     ("return { key = 'cuda:sm_75', unknown = { a = 'x' } }", "'unknown': expected a list"),

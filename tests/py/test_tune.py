@@ -126,7 +126,7 @@ def test_damaged_object_is_told_and_built_again(built):
     assert done.returncode == 0, done.stderr
     told = [line for line in done.stderr.splitlines() if str(path) in line]
     assert len(told) == 1 and "damaged" in told[0]
-    assert "built 1 kernels" in done.stderr
+    assert "built 1 kernel " in done.stderr
     assert state(home) == before
 
 
@@ -855,9 +855,9 @@ def test_no_place_for_winners_is_one_line_before_any_work(tmp_path):
     assert len(done.stderr.splitlines()) == 1 and "XDG_DATA_HOME" in done.stderr
 
 
-def start_quick(home, **env):
+def start_quick(home, *more, **env):
     variables = {"HOME": str(home), "PATH": os.environ["PATH"], **env}
-    command = [TUNE, "tune", "--effort", "quick", "-t", "1", "-m", str(TINY)]
+    command = [TUNE, "tune", "--effort", "quick", "-t", "1", "-m", str(TINY), *more]
     return subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -869,9 +869,9 @@ def end(process, sig):
     assert time.monotonic() - begin < 2
 
 
-def interrupt(home, ready, sig=signal.SIGINT):
+def interrupt(home, ready, sig=signal.SIGINT, more=()):
     """A quick tune that is ended with `sig` once `ready` is true."""
-    process = start_quick(home)
+    process = start_quick(home, *more)
     deadline = time.monotonic() + 120
     while not ready() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -915,6 +915,29 @@ def test_tunes_that_were_ended_go_on_where_they_were(tmp_path):
     assert not count(tmp_path, "bad")
     out, err = after.communicate(timeout=300)
     assert after.returncode == 0 and "nothing to do" in out, err
+
+
+def test_again_measures_what_is_recorded_and_loses_none_of_it(tuned, tmp_path):
+    home, args = copy_of(tuned, tmp_path)
+    before, won = {p: p.read_bytes() for p in tuned_records(home)}, count(home, "won")
+    done = interrupt(home, lambda: count(home, "won") > won, more=("--again",))
+    assert done.returncode == 130 and " kept" in done.err.splitlines()[-1], done.err
+    assert {p: p.read_bytes() for p in tuned_records(home)} == before
+    assert tune(home, "tune", *args).stdout.startswith("nothing to do")
+    for more in (("--effort", "none"), ("--roofs", "--device", "cpu")):
+        done = tune(home, "tune", "--again", "-m", str(TINY), *more)
+        assert done.returncode == 2 and "--again measures a model's kernels" in done.stderr
+
+
+@SLOW
+def test_again_records_anew(tuned, tmp_path):
+    home, args = copy_of(tuned, tmp_path)
+    before = {p: json.loads(p.read_text()) for p in tuned_records(home)}
+    done = tune(home, "tune", "--again", *args)
+    assert done.returncode == 0 and ", 0 recorded before, 0 not tuned" in done.stdout, done.stderr
+    after = {p: json.loads(p.read_text()) for p in tuned_records(home)}
+    assert before.keys() == after.keys()
+    assert all(before[p]["measured"] != r["measured"] for p, r in after.items() if r["op"] != "layout")
 
 
 def test_no_place_for_a_journal_is_one_line(tmp_path):
