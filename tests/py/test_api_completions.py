@@ -151,7 +151,7 @@ WRONG = [({}, "prompt"), ({"prompt": None}, "prompt"), ({"prompt": 5}, "prompt")
          ({"prompt": [4096]}, "prompt"), ({"prompt": [-1]}, "prompt"), ({"prompt": [1.5]}, "prompt"), ({"prompt": [[1], [1e300]]}, "prompt[1]"),
          ({"prompt": ["x"] * 129}, "prompt"), ({"prompt": ["x"] * 40, "n": 40}, "n"), ({"suffix": "x"}, "suffix"), ({"best_of": 2}, "best_of"),
          ({"logprobs": 21}, "logprobs"), ({"logprobs": True}, "logprobs"), ({"logprobs": -1}, "logprobs"), ({"echo": 1}, "echo"),
-         ({"echo": True, "logprobs": 1}, "echo"), ({"max_tokens": -1}, "max_tokens"), ({"messages": [{"role": "user", "content": "x"}]}, "messages"),
+         ({"echo": True, "logprobs": 1}, "echo"), ({"max_tokens": -2}, "max_tokens"), ({"messages": [{"role": "user", "content": "x"}]}, "messages"),
          ({"tools": [{"type": "function"}]}, "tools"), ({"n": 0}, "n"), ({"temperature": "x"}, "temperature"), ({"stop": ["", "x"]}, "stop")]
 
 
