@@ -53,9 +53,10 @@ int contest_heat(struct contest *t, int from, int *best, struct q_err *e);
 int contest_race(struct contest *t, int champion, int from, int *best, struct q_err *e);
 /* Neighbours of the best, at most `climbs` times, where space is left for them. */
 int contest_climb(struct contest *t, int climbs, int *best, struct q_err *e);
-/* The last race, by race_final, of all that are close to the best, or of all that are usable; f's indices are candidates'. A brief contest has none, nor
- * has one without others: then best is the choice. */
+/* The last race, by race_final, of all that are close to the best; f's indices are candidates'. A brief contest has none, nor has one without others:
+ * then best is the choice. */
 int contest_finish(struct contest *t, int best, struct final *f, struct q_err *e);
+/* The same of all that are usable, where no race was before: of the default alone too. */
 int contest_finish_all(struct contest *t, struct final *f, struct q_err *e);
 
 /* --- contest_heats.c --- */

@@ -152,6 +152,5 @@ int contest_finish_all(struct contest *t, struct final *f, struct q_err *e)
     int of[RACE_MOST], n = 0;
     for (int i = 0; i < t->n; i++)
         if (t->c[i].usable) of[n++] = i;
-    *f = (struct final){ .choice = 0 };
-    return n < 2 ? Q_OK : final_of(t, of, n, f, e);
+    return final_of(t, of, n, f, e);
 }

@@ -205,7 +205,8 @@ static void take(const char **slot, const char *value, int again, int c)
 {
     char name[40], line[320];
     if (again && strcmp(*slot, value) && name_of(c, name)) {
-        snprintf(line, sizeof line, "%swas given more than once: '%.100s' counts, '%.100s' does not", name, value, *slot);
+        name[strcspn(name, " ")] = 0;
+        option_twice(line, sizeof line, name, value, *slot);
         verb_say(NULL, line);
     }
     *slot = value;

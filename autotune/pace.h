@@ -1,8 +1,8 @@
 /* How fast the processors are just now: a loop of fixed work, beside nothing else, on every member of a team at once.
  *
- * A virtual machine shares its cores with others: while one of them uses a core's other thread, all work on it takes a quarter to two thirds longer,
- * for seconds or minutes, and no clock of this machine tells. The loop keeps the vector units as busy as kernels do, so it takes longer too. What it
- * takes says nothing by itself: the least of many on the same machine is its own pace. Of memory that others use it knows nothing. */
+ * On a virtual machine all work may take a quarter to two thirds longer for fractions of a second or for minutes, and no clock of that machine tells:
+ * its cores' other threads are likely somebody else's. The loop keeps the vector units as busy as kernels do, so it takes longer too. What it takes
+ * says nothing by itself: the least of many on the same machine is its own pace. Of memory that others use it knows nothing. */
 #ifndef Q_PACE_H
 #define Q_PACE_H
 

@@ -141,7 +141,7 @@ static void tell_if_twice(struct q_cli *c, int opt, const char *name)
     const struct cli_given *g = place_of(c, opt);
     char line[320];
     if (!g->first || !strcmp(g->first, g->last) || strstr(name, "api-key") || (c->repeats && !strcmp(c->repeats, name))) return;
-    snprintf(line, sizeof line, "%s was given more than once: '%.100s' counts, '%.100s' does not", name, g->last, g->first);
+    option_twice(line, sizeof line, name, g->last, g->first);
     plain_line(line);
     c->engine.say(c->engine.say_arg, line);
 }

@@ -62,6 +62,13 @@ static const char **place_of(struct options *o, const char *name, struct near *n
     return NULL;
 }
 
+static void tell_twice(const char *name, const char *counts, const char *does_not)
+{
+    char line[320];
+    option_twice(line, sizeof line, name, counts, does_not);
+    fprintf(stderr, "# %s\n", line);
+}
+
 static int unknown(const char *word, struct near *n)
 {
     static const struct option none = {0};
@@ -127,8 +134,7 @@ static int parse(struct options *o, int argc, char **argv)
         const char **value = place_of(o, a, &n);
         if (value) {
             if (++i == argc) return usage("no value after ", a);
-            if (*value && strcmp(*value, argv[i]))
-                fprintf(stderr, "# %s was given more than once: '%.100s' counts, '%.100s' does not\n", a, argv[i], *value);
+            if (*value && strcmp(*value, argv[i])) tell_twice(a, argv[i], *value);
             *value = argv[i];
         } else if (!strcmp(a, "--json"))
             o->json = 1;

@@ -152,3 +152,8 @@ void option_near(char *text, size_t cap, const char *word, const struct option *
     for (; longs->name; longs++) near_try(&n, longs->name);
     if (n.best) snprintf(text, cap, "; is '--%s' meant?", n.best);
 }
+
+void option_twice(char *line, size_t cap, const char *name, const char *counts, const char *does_not)
+{
+    snprintf(line, cap, "%s was given more than once: '%.100s' counts, '%.100s' does not", name, counts, does_not);
+}

@@ -23,4 +23,7 @@ const char *option_one_dash(const char *word, const struct option *longs);
 /* The end of a line about an unknown option: "; is '--temp' meant?", or "" where none is near. */
 void option_near(char *text, size_t cap, const char *word, const struct option *longs);
 
+/* The line about an option that was given again with another value. name: as the user writes it. */
+void option_twice(char *line, size_t cap, const char *name, const char *counts, const char *does_not);
+
 #endif

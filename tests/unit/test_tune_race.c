@@ -192,14 +192,19 @@ static void test_most_samples_go_to_the_best(void **state)
     free(r);
 }
 
+static struct final final_of(const struct race *race, struct racer *r, int n)
+{
+    struct q_err e;
+    struct final f;
+    assert_int_equal(race_final(race, r, n, &f, &e), Q_OK);
+    return f;
+}
+
 static struct final whole_final(struct machine *m, struct racer *r, int n)
 {
     struct measurer table = table_of(m);
     struct race race = race_of(&table);
-    struct q_err e;
-    struct final f;
-    assert_int_equal(race_final(&race, r, n, &f, &e), Q_OK);
-    return f;
+    return final_of(&race, r, n);
 }
 
 static int final(struct machine *m, struct racer *r, int n, struct duel *d)
@@ -367,6 +372,18 @@ static void test_noise_leaves_a_rival_that_may_be_far_ahead(void **state)
     free(r);
 }
 
+/* As in a second look in which all others failed: its record needs times. */
+static void test_a_final_of_the_default_alone_times_it(void **state)
+{
+    struct machine m = even(300);
+    struct racer *r = racers();
+    struct final f = whole_final(&m, r, 1);
+    assert_int_equal(f.choice, 0);
+    assert_int_equal(f.n_rivals, 0);
+    assert_true(r[0].n[0] >= 9 && r[0].n[1] >= 9);
+    free(r);
+}
+
 static double slower_and_slower(void *arg) { return 20 + ((struct machine *)arg)->n * 0.01; }
 
 /* Two kernels of which one is a tenth faster, but a quarter slower while something else slows the processors: samples 20 to 60 of hundreds. */
@@ -391,11 +408,9 @@ static void test_slowed_laps_are_taken_again_while_there_is_patience(void **stat
     struct measurer table = { .arg = &m, .time = slows, .pace = pace_then };
     struct race race = race_of(&table);
     struct racer *r = racers();
-    struct q_err e;
-    struct final f;
     race.patience = &patience;
     m.us[1][0] = m.us[1][1] = 270;
-    assert_int_equal(race_final(&race, r, 2, &f, &e), Q_OK);
+    struct final f = final_of(&race, r, 2);
     assert_int_equal(f.choice, 1);
     assert_float_equal(f.duel.gain, 0.1, 0.005);
     assert_float_equal(f.pace, 20, 0);
@@ -412,16 +427,14 @@ static void test_patience_ends(void **state)
     struct measurer table = { .arg = &m, .time = slows, .pace = pace_then };
     struct race race = race_of(&table);
     struct racer *r = racers();
-    struct q_err e;
-    struct final f;
     race.patience = &patience;
     m.us[1][0] = m.us[1][1] = 200;
-    assert_int_equal(race_final(&race, r, 2, &f, &e), Q_OK);
+    struct final f = final_of(&race, r, 2);
     assert_int_equal(f.choice, 1);
     assert_true(1e9 - patience.spare_us <= 0.5 * race.budget_us);
     assert_true(f.pace >= 20);
     patience.spare_us = 0;
-    assert_int_equal(race_final(&race, r, 2, &f, &e), Q_OK);
+    final_of(&race, r, 2);
     assert_float_equal(patience.spare_us, 0, 0);
     free(r);
 }
@@ -432,13 +445,11 @@ static void test_a_final_tells_its_pace(void **state)
     struct measurer table = table_of(&m);
     struct race race = race_of(&table);
     struct racer *r = racers();
-    struct q_err e;
-    struct final f;
-    assert_int_equal(race_final(&race, r, 2, &f, &e), Q_OK);
+    struct final f = final_of(&race, r, 2);
     assert_float_equal(f.pace, 0, 0);
     m.n = 0;
     table.pace = slower_and_slower;
-    assert_int_equal(race_final(&race, r, 2, &f, &e), Q_OK);
+    f = final_of(&race, r, 2);
     assert_float_equal(f.pace, 20 + m.n / 2 * 0.01, 0.03);
     free(r);
 }
@@ -680,7 +691,7 @@ int main(void)
         cmocka_unit_test(test_the_recorded_winner_holds_its_place),
         cmocka_unit_test(test_whom_one_follows_does_not_choose),
         cmocka_unit_test(test_rivals_are_who_may_be_near), cmocka_unit_test(test_of_many_rivals_the_farthest_ahead_are_told),
-        cmocka_unit_test(test_noise_leaves_a_rival_that_may_be_far_ahead), cmocka_unit_test(test_a_final_tells_its_pace),
+        cmocka_unit_test(test_noise_leaves_a_rival_that_may_be_far_ahead), cmocka_unit_test(test_a_final_tells_its_pace), cmocka_unit_test(test_a_final_of_the_default_alone_times_it),
         cmocka_unit_test(test_slowed_laps_are_taken_again_while_there_is_patience), cmocka_unit_test(test_patience_ends),
         cmocka_unit_test(test_a_final_asks_only_what_is_open),
         cmocka_unit_test(test_two_tunes_end_within_two_per_cent),
