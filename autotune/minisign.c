@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "minisign.h"
 #include "runtime/files.h"
+#include "runtime/plain.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
@@ -58,13 +59,21 @@ static const char *key_line(const char *text, size_t *n)
     return text;
 }
 
+static int fail_key(const char *text, struct q_err *e)
+{
+    char found[61];
+    snprintf(found, sizeof found, "%s", text);
+    plain_line(found);
+    return q_fail(e, Q_EINPUT, "'%s': expected a minisign public key: 56 characters that begin with RW", found);
+}
+
 int minisign_public_parse(struct minisign_public *k, const char *text, struct q_err *e)
 {
     struct packed_public p;
     size_t n;
     text = key_line(text, &n);
     if (n != MINISIGN_LINE - 1 || !decode(&p, sizeof p, text, n) || memcmp(p.alg, "Ed", 2))
-        return q_fail(e, Q_EINPUT, "'%.60s': expected a minisign public key: 56 characters that begin with RW", text);
+        return fail_key(text, e);
     memcpy(k->id, p.id, sizeof k->id);
     memcpy(k->key, p.key, sizeof k->key);
     return Q_OK;

@@ -54,6 +54,7 @@ static const struct help options[] = {
     { " tune plan ", "  --effort E           normal (default): measure 20 to 60 candidates a shape; quick: about 6;\n"
                      "                       exhaustive: every legal one, which may take hours;\n"
                      "                       none: default params, nothing is measured\n" },
+    { " tune ", "  --roofs              the card's ceilings alone, without a model\n" },
     { " tune ", "  --again              measure also what is recorded, as after a tune beside other programs\n" },
     { OF_MODEL, "  -m FILE              the model, a GGUF file\n"
                 "  --preset NAME        a shape by name (qwen3.5-0.8b) or of a file (./mine.lua), with weights of\n"

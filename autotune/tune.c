@@ -87,7 +87,7 @@ static int measure_host(struct tuner *t, struct q_err *e)
     int rc = roof_measure_host(c->threads, c->isa, r, e);
     if (!rc && r->doubtful)
         progress_line(&t->progress, "something else used the processors while the roofs were measured: they may be too low, and shares of them too "
-                      "high; the next tune measures them again");
+                      "high; the next one that measures a kernel measures them again (--again)");
     return rc;
 }
 

@@ -189,6 +189,13 @@ static void print_race(const struct record *r, const struct steps *s)
     printf("; its times compare with one another alone%s\n", s->n < r->n_times ? "; of other steps the journal has none" : "");
 }
 
+/* A recorded winner keeps its place where nothing gains a step over it, the default params neither. */
+static const char *who_won(const struct evidence *v, const struct record *r)
+{
+    if (v->accepted) return "the best candidate won";
+    return strcmp(r->params, r->base_params) ? "what was recorded before stayed" : "the default params stayed";
+}
+
 static void print_search(struct evidence *v, const struct record *r)
 {
     if (!v->total && !v->n) {
@@ -200,7 +207,7 @@ static void print_search(struct evidence *v, const struct record *r)
     for (int i = 0; i < v->n_reasons; i++) printf("            %6d  %s\n", v->reason[i].n, v->reason[i].text);
     if (v->won && v->band > 0)
         printf("  duel      of the two best, turn by turn, which the times above are of: gain %.1f %%, which noise makes uncertain by up to %.1f %%: %s\n", 100 * v->gain,
-               100 * v->band, v->accepted ? "the best candidate won" : "the default params stayed");
+               100 * v->band, who_won(v, r));
     struct steps s = steps_of(v);
     print_race(r, &s);
     if (v->n) qsort_r(v->c, (size_t)v->n, sizeof *v->c, by_time, &s);

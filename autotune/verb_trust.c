@@ -22,6 +22,14 @@ static int list(struct q_err *e)
     return rc;
 }
 
+/* *e: what its text lacks. */
+static void fail_file(const char *path, const char *text, struct q_err *e)
+{
+    struct q_err why = *e;
+    if (!minisign_is_secret(text)) q_fail(e, why.code, "%.200s: %.400s", path, why.text);
+    else q_fail(e, why.code, "%s holds a secret key: expected the public one, the line of 56 characters that was printed when it was made", path);
+}
+
 /* A key's line, or a file that holds it behind minisign's comment. */
 static int read_key(struct minisign_public *k, char comment[128], const char *word, struct q_err *e)
 {
@@ -33,8 +41,7 @@ static int read_key(struct minisign_public *k, char comment[128], const char *wo
         return q_fail(e, Q_EINPUT, "'%.100s' is neither a public key (56 characters that begin with RW) nor a file with one", word);
     static const char lead[] = "untrusted comment: ";
     int rc = minisign_public_parse(k, text, e);
-    if (rc && minisign_is_secret(text))
-        q_fail(e, rc, "%s holds a secret key: expected the public one, the line of 56 characters that was printed when it was made", word);
+    if (rc) fail_file(word, text, e);
     if (!strncmp(text, lead, sizeof lead - 1)) snprintf(comment, 128, "%.*s", (int)strcspn(text + sizeof lead - 1, "\r\n"), text + sizeof lead - 1);
     free(text);
     return rc;

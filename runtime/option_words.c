@@ -53,8 +53,8 @@ void near_try(struct near *n, const char *name)
 static const struct foreign {
     const char *names, *verbs, *instead;
 } foreign[] = {
-    {" -ngl --gpu-layers --n-gpu-layers -nkvo --no-kv-offload ", ENGINE, LAYERS},
-    {" -fa --flash-attn ", ENGINE, "nothing is needed, attention always works that way"},
+    {" -ngl --gpu-layers --n-gpu-layers -nkvo --no-kv-offload ", ENGINE "tune show ", LAYERS},
+    {" -fa --flash-attn ", ENGINE "tune show ", "nothing is needed, attention always works that way"},
     {" -ctk --cache-type-k ", ENGINE "show tune ", "here it is --kv-k F: f16, q8, r4 or r3"},
     {" -ctv --cache-type-v ", ENGINE "show tune ", "here it is --kv-v F: f16, q8, r4 or r3"},
     {" --ctx-size ", ENGINE "show ", "here it is -c N"},
